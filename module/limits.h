@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What this build can do, and how much of it. KRETRY_IOC_INFO reports it. */
+#ifndef KRETRY_LIMITS_H
+#define KRETRY_LIMITS_H
+
+#include <linux/kretry.h>
+
+/* The parts of the ABI this build has beyond policies, STEP, STEP_BATCH and SHUTDOWN. */
+#define KRETRY_FEATURES		0ULL
+
+/* Ops in one STEP_BATCH. */
+#define KRETRY_MAX_BATCH	65536U
+
+/* Policies of one user, a module parameter. */
+extern unsigned int kretry_max_policies;
+
+#endif /* KRETRY_LIMITS_H */

@@ -17,7 +17,7 @@ void kretry_clock_read(struct kretry_clock *clock, clockid_t clockid)
 		clock->now = ktime_get_ns();
 		timens_add_monotonic(&offset);
 	}
-	clock->offset = timespec64_to_ns(&offset);
+	clock->offset = offset.tv_sec | offset.tv_nsec ? timespec64_to_ns(&offset) : 0;
 }
 
 static u64 kretry_clock_shift(u64 time, s64 by)

@@ -2,26 +2,8 @@
 /* The decision path. Each check has its place: the first that refuses names the reason. */
 #include "decide.h"
 
-#define KRETRY_OP_PER_REPORT	(KRETRY_OP_HINT | KRETRY_OP_NO_RETRY)
-#define KRETRY_OP_KNOWN		(KRETRY_OP_IDEMPOTENT | KRETRY_OP_PER_REPORT | KRETRY_OP_QUEUE)
-
 /* Without a breaker there is one generation: that of every attempt that BEGIN admitted. */
 #define KRETRY_GENERATION	1
-
-int kretry_op_check(const struct kretry_op *op)
-{
-	if (op->event == KRETRY_EVENT_NONE || op->event > KRETRY_EVENT_PERMANENT)
-		return -EINVAL;
-	if (op->flags & KRETRY_OP_IN_MASK & ~KRETRY_OP_KNOWN)
-		return -EINVAL;
-	if ((op->flags & KRETRY_OP_PER_REPORT) && !kretry_event_is_failure(op->event))
-		return -EINVAL;
-	if (op->hint_ns && !(op->flags & KRETRY_OP_HINT))
-		return -EINVAL;
-	if (op->flags & KRETRY_OP_QUEUE)
-		return -EOPNOTSUPP;
-	return 0;
-}
 
 static bool kretry_is_idempotent(const struct kretry_policy *p, const struct kretry_op *op)
 {
@@ -41,7 +23,7 @@ static bool kretry_hint_refused(const struct kretry_policy *p, const struct kret
  * The server's word goes before the own calculation and over the cap. A spread of at most the
  * ceiling keeps those it spoke to apart; a hint shorter than the base makes no hot loop.
  */
-static u64 kretry_hinted(const struct kretry_policy *p, const struct kretry_op *op, u64 own,
+static noinline u64 kretry_hinted(const struct kretry_policy *p, const struct kretry_op *op, u64 own,
 			 u64 rnd)
 {
 	const struct kretry_backoff *b = &p->backoff;
@@ -75,9 +57,9 @@ static u8 kretry_decide_failure(const struct kretry_policy *p, struct kretry_op 
 		return KRETRY_STOP_PERMANENT;
 	if (op->event == KRETRY_EVENT_UNKNOWN && !kretry_is_idempotent(p, op))
 		return KRETRY_STOP_UNSAFE;
-	if (p->max_retries != KRETRY_NO_LIMIT && op->attempt >= p->max_retries)
+	if (op->attempt >= p->max_retries && p->max_retries != KRETRY_NO_LIMIT)
 		return KRETRY_STOP_LIMIT;
-	if (kretry_hint_refused(p, op))
+	if (op->flags & KRETRY_OP_PER_REPORT && kretry_hint_refused(p, op))
 		return KRETRY_STOP_HINT;
 
 	delay = kretry_delay(&p->backoff, op->event, op->attempt, op->delay_ns, rnd);
@@ -125,7 +107,8 @@ static u8 kretry_decide_event(const struct kretry_policy *p, struct kretry_op *o
 		return kretry_finish(op);
 	}
 
-	op->start_ns = op->start_ns ? min(op->start_ns, now) : now;
+	if (!op->start_ns || op->start_ns > now)
+		op->start_ns = now;
 	if (op->event == KRETRY_EVENT_BEGIN) {
 		op->generation = KRETRY_GENERATION;
 		op->deadline_ns = now;

@@ -6,6 +6,9 @@
 #include "delay.h"
 #include "pure.h"
 
+#define KRETRY_OP_PER_REPORT	(KRETRY_OP_HINT | KRETRY_OP_NO_RETRY)
+#define KRETRY_OP_KNOWN		(KRETRY_OP_IDEMPOTENT | KRETRY_OP_PER_REPORT | KRETRY_OP_QUEUE)
+
 /* 0; EINVAL for parameters outside their range, EOPNOTSUPP for those this build does not have. */
 int kretry_policy_check(const struct kretry_policy *p);
 
@@ -22,7 +25,20 @@ static inline bool kretry_needs_draw(const struct kretry_policy *p, const struct
 }
 
 /* Whether @op is well formed: 0, EINVAL or EOPNOTSUPP. */
-int kretry_op_check(const struct kretry_op *op);
+static inline int kretry_op_check(const struct kretry_op *op)
+{
+	if (op->event == KRETRY_EVENT_NONE || op->event > KRETRY_EVENT_PERMANENT)
+		return -EINVAL;
+	if (op->flags & KRETRY_OP_IN_MASK & ~KRETRY_OP_KNOWN)
+		return -EINVAL;
+	if ((op->flags & KRETRY_OP_PER_REPORT) && !kretry_event_is_failure(op->event))
+		return -EINVAL;
+	if (op->hint_ns && !(op->flags & KRETRY_OP_HINT))
+		return -EINVAL;
+	if (op->flags & KRETRY_OP_QUEUE)
+		return -EOPNOTSUPP;
+	return 0;
+}
 
 /*
  * Decide @op, which is well formed, under @p at @now with one uniform random number. All times are

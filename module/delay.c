@@ -64,19 +64,17 @@ static struct kretry_power kretry_power_from_ppm(u32 ppm)
 /*
  * @base * multiplier^@n by squaring, from the top bit of @n down. Each product is cut to 64 bits,
  * which makes the power too small by less than 4n of its last bits; adding these back makes whole
- * results come out whole. The error stays below 10^-11 of the result, or 1 ns. As a multiplier
+ * results come out whole. The error stays below 2 * 10^-11 of the result, or 1 ns. As a multiplier
  * above 1.0 is at least 1.000001, the result grows with @n all the same.
  */
-static u64 kretry_exponential(u64 base, u32 multiplier_ppm, u32 n)
+static noinline u64 kretry_compound(u64 base, u32 multiplier_ppm, u32 n)
 {
-	struct kretry_power one = { .mantissa = 1ULL << 63 }, factor, power = one;
+	struct kretry_power power = { .mantissa = 1ULL << 63 }, factor;
 	u32 bit, shift;
 	u64 bias;
 
 	if (multiplier_ppm == KRETRY_PPM || !base || !n)
 		return base;
-	if (multiplier_ppm == 2 * KRETRY_PPM)
-		return n < 63 && base <= KRETRY_NS_MAX >> n ? base << n : KRETRY_NS_MAX;
 
 	factor = kretry_power_from_ppm(multiplier_ppm);
 	for (bit = 1U << (31 - __builtin_clz(n)); bit; bit >>= 1) {
@@ -95,6 +93,16 @@ static u64 kretry_exponential(u64 base, u32 multiplier_ppm, u32 n)
 	return mul_u64_u64_shr(base, power.mantissa, shift);
 }
 
+/* Doubling, the usual case, is exact and cheap. */
+static inline u64 kretry_exponential(u64 base, u32 multiplier_ppm, u32 n)
+{
+	if (multiplier_ppm != 2 * KRETRY_PPM)
+		return kretry_compound(base, multiplier_ppm, n);
+	if (n < 63 && base <= KRETRY_NS_MAX >> n)
+		return base << n;
+	return base ? KRETRY_NS_MAX : 0;
+}
+
 /* The least and the most slots of @base that SLOTTED may draw. The floor goes before the rest. */
 static struct kretry_range kretry_slots(const struct kretry_backoff *b, u64 base, u32 n)
 {
@@ -107,7 +115,7 @@ static struct kretry_range kretry_slots(const struct kretry_backoff *b, u64 base
 	return r;
 }
 
-u64 kretry_ceiling(const struct kretry_backoff *b, u64 base, u32 n)
+static __always_inline u64 kretry_ceiling_of(const struct kretry_backoff *b, u64 base, u32 n)
 {
 	u64 ceiling = base;
 
@@ -131,6 +139,11 @@ u64 kretry_ceiling(const struct kretry_backoff *b, u64 base, u32 n)
 	return max(min(ceiling, b->cap_ns), b->floor_ns);
 }
 
+u64 kretry_ceiling(const struct kretry_backoff *b, u64 base, u32 n)
+{
+	return kretry_ceiling_of(b, base, n);
+}
+
 /* Slide @r down until it ends at or under @cap. */
 static struct kretry_range kretry_slide(struct kretry_range r, u64 cap)
 {
@@ -141,17 +154,13 @@ static struct kretry_range kretry_slide(struct kretry_range r, u64 cap)
 	return r;
 }
 
-/* What the jitter makes of ceiling @c. Only FULL may give 0 where the ceiling does not. */
-static struct kretry_range kretry_window(const struct kretry_backoff *b, u64 c)
+/* What a jitter other than FULL makes of ceiling @c: it gives 0 only where the ceiling does. */
+static noinline struct kretry_range kretry_window(const struct kretry_backoff *b, u64 c)
 {
 	struct kretry_range r = { .lo = c, .hi = c };
-	u64 width, low = c ? 1 : 0;
+	u64 width, low = max(b->floor_ns, min(c, 1ULL));
 
 	switch (b->jitter) {
-	case KRETRY_JITTER_FULL:
-		low = 0;
-		r.lo = 0;
-		break;
 	case KRETRY_JITTER_EQUAL:
 		r.lo = c - c / 2;
 		break;
@@ -165,12 +174,11 @@ static struct kretry_range kretry_window(const struct kretry_backoff *b, u64 c)
 		break;
 	}
 	r = kretry_slide(r, b->cap_ns);
-	low = max(low, b->floor_ns);
 	r.lo = max(r.lo, low);
 	return r;
 }
 
-static u64 kretry_decorrelated(const struct kretry_backoff *b, u64 base, u64 previous, u64 rnd)
+static noinline u64 kretry_decorrelated(const struct kretry_backoff *b, u64 base, u64 previous, u64 rnd)
 {
 	u64 lo = max(base, b->floor_ns);
 	u64 hi = min(kretry_sat_mul(max(previous, base), 3), b->cap_ns);
@@ -178,7 +186,7 @@ static u64 kretry_decorrelated(const struct kretry_backoff *b, u64 base, u64 pre
 	return kretry_uniform(lo, max(lo, hi), rnd);
 }
 
-static u64 kretry_slotted(const struct kretry_backoff *b, u64 base, u32 n, u64 rnd)
+static noinline u64 kretry_slotted(const struct kretry_backoff *b, u64 base, u32 n, u64 rnd)
 {
 	struct kretry_range r = kretry_slots(b, base, n);
 
@@ -187,7 +195,7 @@ static u64 kretry_slotted(const struct kretry_backoff *b, u64 base, u32 n, u64 r
 
 u64 kretry_delay(const struct kretry_backoff *b, u8 event, u32 n, u64 previous, u64 rnd)
 {
-	u64 base = kretry_base(b, event);
+	u64 base = kretry_base(b, event), ceiling;
 	struct kretry_range r;
 
 	if (b->strategy == KRETRY_DECORRELATED)
@@ -195,6 +203,9 @@ u64 kretry_delay(const struct kretry_backoff *b, u8 event, u32 n, u64 previous, 
 	if (b->strategy == KRETRY_SLOTTED)
 		return kretry_slotted(b, base, n, rnd);
 
-	r = kretry_window(b, kretry_ceiling(b, base, n));
+	ceiling = kretry_ceiling_of(b, base, n);
+	if (b->jitter == KRETRY_JITTER_FULL)
+		return kretry_uniform(b->floor_ns, ceiling, rnd);
+	r = kretry_window(b, ceiling);
 	return kretry_uniform(r.lo, r.hi, rnd);
 }

@@ -5,11 +5,12 @@
 #include <linux/slab.h>
 
 #include "ioctl.h"
+#include "limits.h"
 #include "policy.h"
 
 static int kretry_open(struct inode *inode, struct file *filp)
 {
-	struct kretry_file *kf = kzalloc(sizeof(*kf), GFP_KERNEL_ACCOUNT);
+	struct kretry_file *kf = kzalloc(sizeof(*kf), KRETRY_GFP);
 
 	if (!kf)
 		return -ENOMEM;

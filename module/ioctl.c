@@ -12,16 +12,21 @@
 #include "policy.h"
 #include "step.h"
 
+/* An argument up to this size is copied to the stack. */
+#define KRETRY_SMALL_ARG	64
+
 /**
- * struct kretry_command - how to run a command
- * @size:	size of its struct in this build; 0 if the argument is for the handler alone
- * @min_size:	size of its struct in the first version
- * @handler:	0 or more for success; NULL if this build does not have the command
+ * struct kretry_command - how to run a command, if this build has it
+ * @raw:	for a command whose argument is no extensible struct: its handler
+ * @handler:	for one whose argument is: its handler. Both return 0 or more for success
+ * @size:	size of that struct in this build
+ * @min_size:	its size in the first version
  */
 struct kretry_command {
+	long (*raw)(struct kretry_file *kf, void __user *uarg);
+	long (*handler)(struct kretry_cmd *cmd);
 	u32 size;
 	u32 min_size;
-	long (*handler)(struct kretry_cmd *cmd);
 };
 
 static long kretry_info(struct kretry_cmd *cmd)
@@ -37,17 +42,17 @@ static long kretry_info(struct kretry_cmd *cmd)
 	return kretry_cmd_reply(cmd);
 }
 
-static long kretry_shutdown(struct kretry_cmd *cmd)
+static long kretry_shutdown(struct kretry_file *kf, void __user *uarg)
 {
-	if (cmd->uarg)
+	if (uarg)
 		return -EINVAL;
-	kretry_policy_drop_all(cmd->kf);
+	kretry_policy_drop_all(kf);
 	return 0;
 }
 
 #define KRETRY_RAW(name, fn)							\
 	[_IOC_NR(KRETRY_IOC_##name)] = {					\
-		.handler	= (fn),						\
+		.raw		= (fn),						\
 	}
 
 #define KRETRY_NOT_BUILT(name)							\
@@ -55,9 +60,9 @@ static long kretry_shutdown(struct kretry_cmd *cmd)
 
 #define KRETRY_SIZED(name, type, last, fn)					\
 	[_IOC_NR(KRETRY_IOC_##name)] = {					\
+		.handler	= (fn),						\
 		.size		= sizeof(struct type),				\
 		.min_size	= offsetofend(struct type, last),		\
-		.handler	= (fn),						\
 	}
 
 static const struct kretry_command kretry_commands[] = {
@@ -88,32 +93,34 @@ int kretry_cmd_reply(struct kretry_cmd *cmd)
 	return 0;
 }
 
-static long kretry_run_sized(const struct kretry_command *command, struct kretry_cmd *cmd)
+static long kretry_run_sized(const struct kretry_command *command, struct kretry_file *kf,
+			     void __user *uarg)
 {
+	struct kretry_cmd cmd = { .kf = kf, .uarg = uarg, .size = command->size };
+	u64 small[KRETRY_SMALL_ARG / sizeof(u64)];
 	long ret;
 
-	if (get_user(cmd->user_size, (u32 __user *)cmd->uarg))
+	if (get_user(cmd.user_size, (u32 __user *)uarg))
 		return -EFAULT;
-	if (cmd->user_size < command->min_size)
+	if (cmd.user_size < command->min_size)
 		return -EINVAL;
-	if (cmd->user_size > SZ_4K)
+	if (cmd.user_size > SZ_4K)
 		return -E2BIG;
 
-	cmd->size = command->size;
-	cmd->arg = kzalloc(cmd->size, GFP_KERNEL_ACCOUNT);
-	if (!cmd->arg)
+	cmd.arg = cmd.size <= sizeof(small) ? small : kmalloc(cmd.size, KRETRY_GFP);
+	if (!cmd.arg)
 		return -ENOMEM;
-	ret = copy_struct_from_user(cmd->arg, cmd->size, cmd->uarg, cmd->user_size);
+	ret = copy_struct_from_user(cmd.arg, cmd.size, uarg, cmd.user_size);
 	if (!ret)
-		ret = command->handler(cmd);
-	kfree(cmd->arg);
+		ret = command->handler(&cmd);
+	if (cmd.arg != small)
+		kfree(cmd.arg);
 	return ret;
 }
 
 /* Direction and size in @nr are not looked at: the struct says its size itself. */
 long kretry_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
 {
-	struct kretry_cmd cmd = { .kf = filp->private_data, .uarg = (void __user *)arg };
 	const struct kretry_command *command;
 	unsigned int index = _IOC_NR(nr);
 
@@ -121,7 +128,9 @@ long kretry_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
 		return -ENOTTY;
 
 	command = &kretry_commands[array_index_nospec(index, ARRAY_SIZE(kretry_commands))];
-	if (!command->handler)
-		return -EOPNOTSUPP;
-	return command->size ? kretry_run_sized(command, &cmd) : command->handler(&cmd);
+	if (command->raw)
+		return command->raw(filp->private_data, (void __user *)arg);
+	if (command->handler)
+		return kretry_run_sized(command, filp->private_data, (void __user *)arg);
+	return -EOPNOTSUPP;
 }

@@ -9,9 +9,9 @@
 #include "file.h"
 
 /**
- * struct kretry_cmd - one command under way
+ * struct kretry_cmd - a command with an extensible struct, under way
  * @kf:		the file it came through
- * @uarg:	the caller's argument; a pointer to its struct except for SHUTDOWN
+ * @uarg:	the caller's struct
  * @user_size:	size of the caller's struct
  * @arg:	the kernel's copy of it, zero where the caller's is shorter
  * @size:	size of that copy

@@ -3,6 +3,7 @@
 #ifndef KRETRY_LIMITS_H
 #define KRETRY_LIMITS_H
 
+#include <linux/gfp.h>
 #include <linux/kretry.h>
 
 /* The parts of the ABI this build has beyond policies, STEP, STEP_BATCH and SHUTDOWN. */
@@ -10,6 +11,12 @@
 
 /* Ops in one STEP_BATCH. */
 #define KRETRY_MAX_BATCH	65536U
+
+/*
+ * How to allocate what a caller makes us hold: charged to its memory cgroup, and at the limit of
+ * that ENOMEM, where a plain GFP_KERNEL_ACCOUNT has the process killed.
+ */
+#define KRETRY_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL)
 
 /* Policies of one user, a module parameter. */
 extern unsigned int kretry_max_policies;

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include "decide.h"
+#include "limits.h"
 #include "user.h"
 
 /*
@@ -18,8 +19,7 @@ static int kretry_policy_publish(struct kretry_cmd *cmd, struct kretry_policy_no
 	u32 id;
 	int err;
 
-	err = xa_alloc_cyclic(xa, &id, NULL, XA_LIMIT(1, INT_MAX), &cmd->kf->next_id,
-			      GFP_KERNEL_ACCOUNT);
+	err = xa_alloc_cyclic(xa, &id, NULL, XA_LIMIT(1, INT_MAX), &cmd->kf->next_id, KRETRY_GFP);
 	if (err < 0)
 		return err;
 
@@ -28,7 +28,11 @@ static int kretry_policy_publish(struct kretry_cmd *cmd, struct kretry_policy_no
 	if (!err) {
 		node->params = *params;
 		node->params.size = sizeof(*params);
-		err = xa_err(xa_store(xa, id, node, GFP_KERNEL_ACCOUNT));
+		xa_lock(xa);
+		err = xa_err(__xa_store(xa, id, node, KRETRY_GFP));
+		if (!err)
+			smp_store_release(&cmd->kf->newest, node);
+		xa_unlock(xa);
 	}
 	if (err)
 		xa_release(xa, id);
@@ -47,7 +51,7 @@ long kretry_policy_create(struct kretry_cmd *cmd)
 	if (err)
 		return err;
 
-	node = kmalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
+	node = kmalloc(sizeof(*node), KRETRY_GFP);
 	err = node ? kretry_policy_publish(cmd, node) : -ENOMEM;
 	if (err) {
 		kfree(node);
@@ -76,8 +80,11 @@ static bool kretry_policy_drop(struct kretry_file *kf, u32 id)
 
 	xa_lock(&kf->policies);
 	node = xa_load(&kf->policies, id);
-	if (node)
+	if (node) {
 		__xa_erase(&kf->policies, id);
+		if (kf->newest == node)
+			WRITE_ONCE(kf->newest, NULL);
+	}
 	xa_unlock(&kf->policies);
 	if (!node)
 		return false;

@@ -8,7 +8,7 @@
 
 #ifdef __KERNEL__
 
-#include <linux/build_bug.h>
+#include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -27,6 +27,8 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+
+#define noinline	__attribute__((__noinline__))
 
 #define U32_MAX	((u32)~0U)
 #define U64_MAX	((u64)~0ULL)

@@ -8,7 +8,6 @@
 #include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/siphash.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "clock.h"
@@ -17,25 +16,38 @@
 #include "policy.h"
 #include "trace.h"
 
-#define KRETRY_CHUNK	64U
+/* Small enough for the stack, large enough to share the price of a clock and two user copies. */
+#define KRETRY_CHUNK	16U
+#define KRETRY_OP_WORDS	(sizeof(struct kretry_op) / sizeof(u64))
 
 /**
  * struct kretry_step - one call of STEP or STEP_BATCH
  * @kf:		the file
  * @monotonic:	CLOCK_MONOTONIC, read at most once a chunk
  * @boottime:	CLOCK_BOOTTIME, likewise
- * @key:	of the function that expands the call's one kernel draw
- * @draws:	numbers drawn with @key
- * @keyed:	whether @key has been drawn
+ * @many:	whether one draw has to do for the whole call
+ * @draws:	numbers taken from that draw
+ * @bits:	the last 64 of them, of which every second op takes the upper half
+ * @key:	that draw
  */
 struct kretry_step {
 	struct kretry_file *kf;
 	struct kretry_clock monotonic;
 	struct kretry_clock boottime;
-	siphash_key_t key;
+	bool many;
 	u32 draws;
-	bool keyed;
+	u64 bits;
+	siphash_key_t key;
 };
+
+static void kretry_step_init(struct kretry_step *step, struct kretry_file *kf, bool many)
+{
+	step->kf = kf;
+	step->monotonic.now = 0;
+	step->boottime.now = 0;
+	step->many = many;
+	step->draws = 0;
+}
 
 static const struct kretry_clock *kretry_step_clock(struct kretry_step *step, clockid_t clockid)
 {
@@ -47,25 +59,28 @@ static const struct kretry_clock *kretry_step_clock(struct kretry_step *step, cl
 	return clock;
 }
 
-/* A number for one op of many: one fresh kernel draw a call, expanded by a keyed function. */
-static u64 kretry_step_expand(struct kretry_step *step)
+/* One fresh kernel draw a call, expanded by a keyed function: half an output for each op. */
+static u32 kretry_step_expand(struct kretry_step *step)
 {
-	if (!step->keyed) {
-		get_random_bytes(&step->key, sizeof(step->key));
-		step->keyed = true;
-	}
-	return siphash_1u32(step->draws++, &step->key);
+	u32 draw = step->draws++;
+
+	if (draw & 1)
+		return step->bits >> 32;
+	if (!draw)
+		step->key = (siphash_key_t) {{ get_random_u64(), get_random_u64() }};
+	step->bits = siphash_1u32(draw, &step->key);
+	return step->bits;
 }
 
-/* A number for one op: 2^32 values spread evenly over u64, at half the price of 2^64. */
-static u64 kretry_step_draw_one(void)
+/* The kernel's 32 random bits cost half of 64 and tell 2^32 delays apart: spread them over u64. */
+static u64 kretry_step_draw(struct kretry_step *step)
 {
-	u64 half = get_random_u32();
+	u64 half = step->many ? kretry_step_expand(step) : get_random_u32();
 
 	return half << 32 | half;
 }
 
-static int kretry_step_op(struct kretry_step *step, struct kretry_op *op, bool many)
+static __always_inline int kretry_step_op(struct kretry_step *step, struct kretry_op *op)
 {
 	const struct kretry_policy *p = kretry_policy_find(step->kf, op->policy);
 	const struct kretry_clock *clock;
@@ -81,7 +96,7 @@ static int kretry_step_op(struct kretry_step *step, struct kretry_op *op, bool m
 
 	clock = kretry_step_clock(step, p->clockid);
 	if (kretry_needs_draw(p, op))
-		rnd = many ? kretry_step_expand(step) : kretry_step_draw_one();
+		rnd = kretry_step_draw(step);
 	if (clock->offset)
 		kretry_clock_to_host(clock, op);
 	kretry_apply(p, op, clock->now, rnd);
@@ -92,52 +107,62 @@ static int kretry_step_op(struct kretry_step *step, struct kretry_op *op, bool m
 }
 
 /* A malformed op says so itself. */
-static void kretry_step_chunk(struct kretry_step *step, struct kretry_op *ops, u32 count)
+static void kretry_step_chunk(struct kretry_step *step, struct kretry_op *op, u32 count)
 {
-	u32 i;
+	struct kretry_op *end = op + count;
 	int err;
 
 	step->monotonic.now = 0;
 	step->boottime.now = 0;
-
 	rcu_read_lock();
-	for (i = 0; i < count; i++) {
-		err = kretry_step_op(step, &ops[i], true);
+	for (; op < end; op++) {
+		err = kretry_step_op(step, op);
 		if (!err)
 			continue;
-		ops[i].verdict = KRETRY_ERROR;
-		ops[i].flags = (ops[i].flags & KRETRY_OP_IN_MASK) | -err << 8;
+		op->verdict = KRETRY_ERROR;
+		op->flags = (op->flags & KRETRY_OP_IN_MASK) | -err << 8;
 	}
 	rcu_read_unlock();
 }
 
-/*
- * Read up to @count ops and prove that they can be written, by writing what is there already.
- * Returns how many of them, from the first on, passed both.
- */
-static u32 kretry_step_fetch(struct kretry_op *ops, struct kretry_op __user *uops, u32 count)
+/* Write a word of user memory as it is. */
+static bool kretry_step_touch(u64 __user *word)
 {
+	u64 value;
+
+	return !get_user(value, word) && !put_user(value, word);
+}
+
+/*
+ * How many of @count ops, from the first on, can be written. A chunk is smaller than a page, so its
+ * first and last word tell for all of it.
+ */
+static u32 kretry_step_writable(struct kretry_op __user *uops, u32 count)
+{
+	u64 __user *words = (u64 __user *)uops;
+
+	BUILD_BUG_ON(KRETRY_CHUNK * sizeof(struct kretry_op) > PAGE_SIZE);
+	if (!count || !kretry_step_touch(words))
+		return 0;
+	while (count && !kretry_step_touch(words + count * KRETRY_OP_WORDS - 1))
+		count--;
+	return count;
+}
+
+/* Returns how many ops of the chunk, from the first on, were answered and written back. */
+static u32 kretry_step_one_chunk(struct kretry_step *step, struct kretry_op __user *uops, u32 count)
+{
+	struct kretry_op ops[KRETRY_CHUNK] __uninitialized;
 	u32 bytes = count * sizeof(*ops);
 
 	count = (bytes - copy_from_user(ops, uops, bytes)) / sizeof(*ops);
-	bytes = count * sizeof(*ops);
-	return (bytes - copy_to_user(uops, ops, bytes)) / sizeof(*ops);
-}
-
-/* Returns how many ops of the chunk were answered and written back. */
-static u32 kretry_step_one_chunk(struct kretry_step *step, struct kretry_op *ops,
-				 struct kretry_op __user *uops, u32 count)
-{
-	u32 bytes;
-
-	count = kretry_step_fetch(ops, uops, count);
+	count = kretry_step_writable(uops, count);
 	kretry_step_chunk(step, ops, count);
 	bytes = count * sizeof(*ops);
 	return (bytes - copy_to_user(uops, ops, bytes)) / sizeof(*ops);
 }
 
-static long kretry_step_chunks(struct kretry_step *step, struct kretry_op *ops,
-			       struct kretry_op __user *uops, u32 count)
+static long kretry_step_chunks(struct kretry_step *step, struct kretry_op __user *uops, u32 count)
 {
 	u32 done = 0, want, got;
 
@@ -145,7 +170,7 @@ static long kretry_step_chunks(struct kretry_step *step, struct kretry_op *ops,
 		if (fatal_signal_pending(current))
 			return done ? done : -EINTR;
 		want = min(count - done, KRETRY_CHUNK);
-		got = kretry_step_one_chunk(step, ops, uops + done, want);
+		got = kretry_step_one_chunk(step, uops + done, want);
 		done += got;
 		if (got < want)
 			return done ? done : -EFAULT;
@@ -156,40 +181,70 @@ static long kretry_step_chunks(struct kretry_step *step, struct kretry_op *ops,
 
 long kretry_step_batch(struct kretry_cmd *cmd)
 {
-	struct kretry_step step = { .kf = cmd->kf };
 	struct kretry_batch *batch = cmd->arg;
-	struct kretry_op *ops;
+	struct kretry_step step __uninitialized;
 	long ret;
 
-	if (batch->flags || batch->op_size != sizeof(*ops))
+	if (batch->flags || batch->op_size != sizeof(struct kretry_op))
 		return -EINVAL;
 	if (batch->count > KRETRY_MAX_BATCH)
 		return -EMSGSIZE;
-	if (!batch->count)
-		return 0;
 
-	ops = kmalloc_array(min(batch->count, KRETRY_CHUNK), sizeof(*ops), GFP_KERNEL_ACCOUNT);
-	if (!ops)
-		return -ENOMEM;
-	ret = kretry_step_chunks(&step, ops, u64_to_user_ptr(batch->ops), batch->count);
+	kretry_step_init(&step, cmd->kf, batch->count > 1);
+	ret = kretry_step_chunks(&step, u64_to_user_ptr(batch->ops), batch->count);
 	memzero_explicit(&step.key, sizeof(step.key));
-	kfree(ops);
 	return ret;
 }
 
-long kretry_step(struct kretry_cmd *cmd)
+/* The same for one op, word by word: fetch it and prove that it can be written. */
+static bool kretry_step_fetch_one(u64 *op, u64 __user *uop)
 {
-	struct kretry_step step = { .kf = cmd->kf };
-	struct kretry_op op;
+	u32 i;
+
+	if (!user_access_begin(uop, sizeof(struct kretry_op)))
+		return false;
+#pragma GCC unroll 8
+	for (i = 0; i < KRETRY_OP_WORDS; i++)
+		unsafe_get_user(op[i], uop + i, fault);
+	unsafe_put_user(op[0], uop, fault);
+	unsafe_put_user(op[KRETRY_OP_WORDS - 1], uop + KRETRY_OP_WORDS - 1, fault);
+	user_access_end();
+	return true;
+fault:
+	user_access_end();
+	return false;
+}
+
+static bool kretry_step_store_one(const u64 *op, u64 __user *uop)
+{
+	u32 i;
+
+	if (!user_access_begin(uop, sizeof(struct kretry_op)))
+		return false;
+#pragma GCC unroll 8
+	for (i = 0; i < KRETRY_OP_WORDS; i++)
+		unsafe_put_user(op[i], uop + i, fault);
+	user_access_end();
+	return true;
+fault:
+	user_access_end();
+	return false;
+}
+
+long kretry_step(struct kretry_file *kf, void __user *uop)
+{
+	struct kretry_step step __uninitialized;
+	struct kretry_op op __uninitialized;
 	int err;
 
-	if (copy_from_user(&op, cmd->uarg, sizeof(op)) || copy_to_user(cmd->uarg, &op, sizeof(op)))
+	if (!kretry_step_fetch_one((u64 *)&op, uop))
 		return -EFAULT;
 
+	kretry_step_init(&step, kf, false);
 	rcu_read_lock();
-	err = kretry_step_op(&step, &op, false);
+	err = kretry_step_op(&step, &op);
 	rcu_read_unlock();
 	if (err)
 		return err;
-	return copy_to_user(cmd->uarg, &op, sizeof(op)) ? -EFAULT : 0;
+	return kretry_step_store_one((u64 *)&op, uop) ? 0 : -EFAULT;
 }

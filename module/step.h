@@ -5,7 +5,7 @@
 
 #include "ioctl.h"
 
-long kretry_step(struct kretry_cmd *cmd);
+long kretry_step(struct kretry_file *kf, void __user *uop);
 long kretry_step_batch(struct kretry_cmd *cmd);
 
 #endif /* KRETRY_STEP_H */

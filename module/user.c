@@ -70,7 +70,7 @@ static int kretry_user_take(kuid_t uid)
 	struct kretry_user *user = kretry_user_find(uid);
 
 	if (!user) {
-		user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+		user = kzalloc(sizeof(*user), KRETRY_GFP);
 		if (!user)
 			return -ENOMEM;
 		user->uid = uid;

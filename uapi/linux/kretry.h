@@ -155,7 +155,7 @@ enum kretry_verdict {
  */
 #define KRETRY_OP_READMIT	0x0100	/* send BEGIN again when the deadline has come */
 #define KRETRY_OP_SHARED_KEY	0x0200	/* too many keys: this one shares the overflow state */
-#define KRETRY_OP_CLAMPED	0x0400	/* sooner than the server asked for, by HINT_CLAMP */
+#define KRETRY_OP_CLAMPED	0x0400	/* sooner than the server asked for, as the policy says */
 #define KRETRY_OP_PROBE		0x0800	/* this GO is a probe of a half-open breaker */
 #define KRETRY_OP_ERRNO(flags)	(((flags) >> 8) & 0xff)
 
@@ -204,7 +204,7 @@ struct kretry_op {
  * enum kretry_strategy - the ceiling of the delay, from n, the number of retries granted before
  * @KRETRY_FIXED:	 base
  * @KRETRY_LINEAR:	 base * (n + 1)
- * @KRETRY_EXPONENTIAL:	 base * multiplier^n, rounded down
+ * @KRETRY_EXPONENTIAL:	 base * multiplier^n, exact for 2.0, else within 1 ns or 2e-11 of it
  * @KRETRY_DECORRELATED: a delay uniform in [base, min(cap, 3 * previous delay)]
  * @KRETRY_SLOTTED:	 a delay of k * base, k uniform in 0 to 2^min(n + 1, 10) - 1
  * @KRETRY_TABLE:	 table_ns[n], the last entry repeats

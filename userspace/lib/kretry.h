@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * libkretry: retry policies, verdicts and deadlines from /dev/kretry, and a scheduler that sleeps
+ * to those deadlines on io_uring.
+ *
+ * Functions return 0 (or what their text says) or a negative errno. Where the module is not there,
+ * the same decision code runs in the process: kretry_backend() says which, kretry_backend_reason()
+ * why. A handle may be used by many threads at once; a scheduler and its tasks belong to one.
+ */
+#ifndef KRETRY_H
+#define KRETRY_H
+
+#include <liburing.h>
+#include <linux/kretry.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kretry;
+struct kretry_sched;
+struct kretry_task;
+
+/* -------- the handle -------- */
+
+#define KRETRY_DEVICE		"/dev/kretry"
+
+/* flags of kretry_open() */
+#define KRETRY_MODULE_ONLY	0x1	/* fail where the module cannot be used */
+#define KRETRY_PROCESS_ONLY	0x2	/* do not even look for the module */
+
+/* who decides */
+enum kretry_backend {
+	KRETRY_BACKEND_MODULE,	/* the kernel module, through its device */
+	KRETRY_BACKEND_PROCESS	/* the same code in this process */
+};
+
+/*
+ * Open @path (NULL: KRETRY_DEVICE). Without KRETRY_MODULE_ONLY a missing or unusable device is no
+ * error. Errors: EINVAL for unknown or contradicting flags, ENOMEM; with KRETRY_MODULE_ONLY what
+ * open(2) says, ENOTTY if the file is another device, EPROTO for an ABI this library cannot speak.
+ */
+int kretry_open(struct kretry **kp, const char *path, unsigned int flags);
+
+/* Close the handle and with it every policy it registered. NULL is allowed. */
+void kretry_close(struct kretry *k);
+
+/* The device's file descriptor, or -EBADF where the process decides. */
+int kretry_fd(const struct kretry *k);
+
+enum kretry_backend kretry_backend(const struct kretry *k);
+
+/* One line for a person: why the module is not in use; "" where it is. Lives as long as @k. */
+const char *kretry_backend_reason(const struct kretry *k);
+
+/* Version, features and limits. @info->size need not be set. */
+int kretry_info(struct kretry *k, struct kretry_info *info);
+
+/* Drop everything the handle holds, policies included; it stays usable. */
+int kretry_shutdown(struct kretry *k);
+
+/* -------- policies -------- */
+
+/*
+ * A policy to start from: CLOCK_MONOTONIC, exponential from 100 ms by 2.0 up to 20 s with full
+ * jitter, 4 retries, no limit in time, hints up to 60 s.
+ */
+void kretry_policy_init(struct kretry_policy *policy);
+
+/*
+ * Register @policy; its id is then in @policy->id. Errors: EINVAL for parameters outside their
+ * documented range, EOPNOTSUPP for parts this build does not have, EDQUOT, ENOMEM.
+ */
+int kretry_policy_create(struct kretry *k, struct kretry_policy *policy);
+
+/* Read the parameters of policy @id. Errors: ENOENT. */
+int kretry_policy_get(struct kretry *k, uint32_t id, struct kretry_policy *policy);
+
+/* Forget policy @id. Errors: ENOENT. */
+int kretry_policy_close(struct kretry *k, uint32_t id);
+
+/* -------- decisions -------- */
+
+/*
+ * Report @op->event, get @op->verdict and @op->deadline_ns. On an error @op is unchanged. Errors:
+ * EINVAL for a malformed op, ENOENT for an unknown policy, EOPNOTSUPP for KRETRY_OP_QUEUE where
+ * there is no queue. Other failures of the module are answered by the process, with its own state.
+ */
+int kretry_step(struct kretry *k, struct kretry_op *op);
+
+/*
+ * The same for @count ops. Returns how many were answered, from the first on; a malformed one gets
+ * the verdict KRETRY_ERROR. Errors: EMSGSIZE for more than max_batch, EFAULT.
+ */
+int kretry_step_batch(struct kretry *k, struct kretry_op *ops, unsigned int count);
+
+/* Now in ns on CLOCK_MONOTONIC or CLOCK_BOOTTIME, as deadlines are. */
+uint64_t kretry_now(clockid_t clockid);
+
+/* Names for a log: "retry", "stop-budget", "throttled"; "?" for what is none. */
+const char *kretry_verdict_name(unsigned int verdict);
+const char *kretry_event_name(unsigned int event);
+
+/* Whether the verdict says not to make the attempt. */
+static inline int kretry_is_stop(unsigned int verdict)
+{
+	return verdict >= KRETRY_STOP_PERMANENT;
+}
+
+/* -------- sleeping on the caller's ring -------- */
+
+/*
+ * Prepare @sqe to complete at @deadline_ns of @clockid (-ETIME in its CQE is success). @ts is the
+ * caller's and must stay until the SQE is submitted, with SQPOLL until its CQE is seen. Absolute,
+ * or relative where the caller lives in a time namespace, which older kernels do not translate.
+ */
+void kretry_prep_sleep(struct io_uring_sqe *sqe, struct __kernel_timespec *ts, clockid_t clockid,
+		       uint64_t deadline_ns);
+
+/* -------- the scheduler -------- */
+
+/*
+ * What a task calls. Each runs in the thread that drives the scheduler.
+ *   attempt  the attempt may start now: start it and return; when its result is there, call
+ *            kretry_task_report(), at once or any time later
+ *   done     the task is over with @op->verdict DONE or a STOP, or KRETRY_ERROR with an errno in
+ *            @op->flags if no decision can be had, as when its policy has been closed; the task
+ *            must not be used afterwards
+ * Both may start, report and cancel tasks, but not run or exit the scheduler.
+ */
+struct kretry_task_ops {
+	void (*attempt)(struct kretry_task *task, void *arg);
+	void (*done)(struct kretry_task *task, const struct kretry_op *op, void *arg);
+};
+
+/*
+ * Completions on a shared ring whose user_data has these top 16 bits belong to the scheduler. User
+ * space pointers never have them.
+ */
+#define KRETRY_SCHED_TAG	0x6b72ULL
+#define KRETRY_SCHED_TAG_SHIFT	48
+
+/*
+ * A scheduler for up to @max_tasks operations at a time, on the caller's @ring or, with NULL, one
+ * of its own. A ring has room for one scheduler. @k and @ring must outlive it. Errors: EINVAL for 0
+ * or more than 2^20 tasks or a ring with IORING_SETUP_IOPOLL, ENOMEM, what io_uring_queue_init()
+ * says.
+ */
+int kretry_sched_init(struct kretry_sched **sp, struct kretry *k, struct io_uring *ring,
+		      unsigned int max_tasks);
+
+/*
+ * Forget all tasks without calling them, cancel their timeouts and wait for these. NULL is allowed.
+ * On a shared ring it submits what is queued, and takes its own completions out from between those
+ * of others, which stay in their order: so no completion may be under way, looked at and not yet
+ * marked seen. Only if the ring is full of others' completions, or is of mixed sizes, some with the
+ * tag may still come afterwards; they mean nothing, and point nowhere.
+ */
+void kretry_sched_exit(struct kretry_sched *s);
+
+/*
+ * Start an operation: @op gives policy, key, user_data and the IDEMPOTENT flag. Its first attempt
+ * is called from kretry_sched_run() or kretry_sched_poll(), or its done if it is not admitted. @tp
+ * may be NULL. Errors: EBUSY for max_tasks tasks in flight, EINVAL for another flag, those of
+ * kretry_step().
+ */
+int kretry_sched_start(struct kretry_sched *s, const struct kretry_op *op,
+		       const struct kretry_task_ops *ops, void *arg, struct kretry_task **tp);
+
+/*
+ * Report the result of the attempt: OK, CANCELLED or a failure class, with the flags
+ * KRETRY_OP_HINT and KRETRY_OP_NO_RETRY and @hint_ns. The scheduler sleeps to the deadline of a
+ * RETRY and calls attempt again; else it calls done before this returns. Errors: EINVAL for another
+ * event or flag, EALREADY when no attempt is under way.
+ */
+int kretry_task_report(struct kretry_task *task, enum kretry_event event, unsigned int flags,
+		       uint64_t hint_ns);
+
+/*
+ * Give the operation up, whether it sleeps or an attempt is under way; done is called, with the
+ * verdict DONE, before this returns. Errors: EALREADY for a task that is done.
+ */
+int kretry_task_cancel(struct kretry_task *task);
+
+/* The op as the last decision left it. Lives as long as the task. */
+const struct kretry_op *kretry_task_op(const struct kretry_task *task);
+
+/* The ring in use, and an SQE on it: submits when the queue is full. NULL: still no room. */
+struct io_uring *kretry_sched_ring(struct kretry_sched *s);
+struct io_uring_sqe *kretry_sched_get_sqe(struct kretry_sched *s);
+
+/* Tasks that are not done. */
+unsigned int kretry_sched_pending(const struct kretry_sched *s);
+
+/*
+ * Take one completion. Returns 1 if it was the scheduler's, 0 if it is the caller's to handle. The
+ * caller marks it seen either way, and submits the ring before it waits.
+ */
+int kretry_sched_cqe(struct kretry_sched *s, const struct io_uring_cqe *cqe);
+
+/*
+ * Do what there is to do without a completion: call first attempts, queue timeouts for the retries
+ * granted since, find deadlines whose completions the kernel had no memory to keep. To be called
+ * before each submitting wait on a shared ring (it may end the last task, so look at
+ * kretry_sched_pending() in between); kretry_sched_run() does it.
+ */
+void kretry_sched_poll(struct kretry_sched *s);
+
+/*
+ * Submit, wait and dispatch until no task is left, or until @stop (may be NULL) is not 0. Other
+ * completions go to @cqe (may be NULL) and are marked seen. Errors: what io_uring_enter(2) says,
+ * except EINTR, EAGAIN, EBUSY and EBADR, and what it says of a timeout it refuses.
+ */
+int kretry_sched_run(struct kretry_sched *s, void (*cqe)(const struct io_uring_cqe *cqe, void *arg),
+		     void *arg, const volatile int *stop);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KRETRY_H */

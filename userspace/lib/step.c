@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Decisions: asked of the module, or taken here by the same code. */
+
+#include <errno.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "internal.h"
+
+/* Time and randomness are taken once for so many ops of a batch, as the module does. */
+#define CHUNK	64
+
+uint64_t kretry_now(clockid_t clockid)
+{
+	struct timespec ts;
+
+	clock_gettime(clockid, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * From the kernel at the time of the request, and nothing is kept: a pool in the process would be
+ * copied by fork() and by snapshots of a virtual machine, and the copies would come back in step.
+ */
+static int draw(u64 *rnd, unsigned int count)
+{
+	size_t size = count * sizeof(*rnd);
+	size_t have = 0;
+	ssize_t ret;
+
+	while (have < size) {
+		ret = getrandom((char *)rnd + have, size - have, 0);
+		if (ret > 0)
+			have += (size_t)ret;
+		else if (ret < 0 && errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+static int process_step(struct kretry *k, struct kretry_op *op)
+{
+	const struct kretry_policy *policy;
+	u64 rnd = 0;
+	int ret = 0;
+
+	pthread_rwlock_rdlock(&k->lock);
+	policy = policy_find(k, op->policy);
+	if (!policy)
+		ret = -ENOENT;
+	else if (kretry_needs_draw(policy, op))
+		ret = draw(&rnd, 1);
+	if (!ret)
+		ret = kretry_decide(policy, op, kretry_now((clockid_t)policy->clockid), rnd);
+	pthread_rwlock_unlock(&k->lock);
+	return ret;
+}
+
+/*
+ * Errors that say something about the request. Any other is a failure of the module, and then the
+ * process decides: a caller left without an answer would retry without limits.
+ */
+static bool is_answer(int ret)
+{
+	switch (ret) {
+	case -EINVAL:
+	case -ENOENT:
+	case -EFAULT:
+	case -EOPNOTSUPP:
+	case -ENOBUFS:
+	case -EEXIST:
+		return true;
+	}
+	return ret >= 0;
+}
+
+int kretry_step(struct kretry *k, struct kretry_op *op)
+{
+	int ret;
+
+	if (k->fd >= 0) {
+		ret = device_ioctl(k, KRETRY_IOC_STEP, op);
+		if (is_answer(ret))
+			return ret < 0 ? ret : 0;
+	}
+	return process_step(k, op);
+}
+
+static void mark_error(struct kretry_op *op, int error)
+{
+	op->verdict = KRETRY_ERROR;
+	op->flags = (u16)((op->flags & KRETRY_OP_IN_MASK) | (u16)(-error << 8));
+}
+
+/* Draws for the ops that need one: one call to the kernel for all of them. */
+static int draw_chunk(const struct kretry_policy **policies, const struct kretry_op *ops,
+		      unsigned int count, u64 *rnd)
+{
+	unsigned int wanted = 0;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (policies[i] && kretry_needs_draw(policies[i], &ops[i]))
+			wanted++;
+	return draw(rnd, wanted);
+}
+
+/* Called with the lock held. */
+static int process_chunk(struct kretry *k, struct kretry_op *ops, unsigned int count)
+{
+	const struct kretry_policy *policies[CHUNK];
+	u64 monotonic = kretry_now(CLOCK_MONOTONIC);
+	u64 boottime = kretry_now(CLOCK_BOOTTIME);
+	u64 rnd[CHUNK];
+	u64 *next = rnd;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < count; i++)
+		policies[i] = policy_find(k, ops[i].policy);
+	ret = draw_chunk(policies, ops, count, rnd);
+	if (ret < 0)
+		return ret;
+	for (i = 0; i < count; i++) {
+		bool drawn = policies[i] && kretry_needs_draw(policies[i], &ops[i]);
+		u64 own = drawn ? *next++ : 0;
+
+		ret = -ENOENT;
+		if (policies[i])
+			ret = kretry_decide(policies[i], &ops[i],
+					    policies[i]->clockid == CLOCK_BOOTTIME ? boottime :
+					    monotonic, own);
+		if (ret < 0)
+			mark_error(&ops[i], ret);
+	}
+	return 0;
+}
+
+static int process_batch(struct kretry *k, struct kretry_op *ops, unsigned int count)
+{
+	unsigned int done = 0;
+	unsigned int chunk;
+	int ret = 0;
+
+	if (count > PROCESS_MAX_BATCH)
+		return -EMSGSIZE;
+	if (!ops && count)
+		return -EFAULT;
+	while (done < count && !ret) {
+		chunk = min(count - done, (unsigned int)CHUNK);
+		pthread_rwlock_rdlock(&k->lock);
+		ret = process_chunk(k, ops + done, chunk);
+		pthread_rwlock_unlock(&k->lock);
+		if (!ret)
+			done += chunk;
+	}
+	return done || !ret ? (int)done : ret;
+}
+
+int kretry_step_batch(struct kretry *k, struct kretry_op *ops, unsigned int count)
+{
+	struct kretry_batch batch = {
+		.size = sizeof(batch),
+		.ops = (uintptr_t)ops,
+		.count = count,
+		.op_size = sizeof(*ops),
+	};
+	int ret;
+
+	if (k->fd >= 0) {
+		ret = device_ioctl(k, KRETRY_IOC_STEP_BATCH, &batch);
+		if (is_answer(ret) || ret == -EMSGSIZE || ret == -EINTR)
+			return ret;
+	}
+	return process_batch(k, ops, count);
+}

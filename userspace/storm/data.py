@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The raw data of the storm, and what is computed from it. Times are ns from T0, the reset."""
+
+import csv
+import statistics
+from dataclasses import dataclass, field
+
+VERSION = 1
+
+
+class BadData(ValueError):
+    """The raw data cannot be used."""
+
+
+@dataclass
+class Setup:
+    clients: int
+    capacity: int
+    bin_ns: int
+    outage_ns: int
+    service_ns: int
+
+    @property
+    def outage_bins(self):
+        return -(-self.outage_ns // self.bin_ns)
+
+
+@dataclass
+class Request:
+    """One attempt: what the client knows of it, and what the server knows if it got there."""
+    client: int
+    call: int
+    attempt: int
+    start_ns: int | None = None
+    deadline_ns: int | None = None
+    end_ns: int | None = None
+    answer: str = ""
+    probe: int = 0
+    arrival_ns: int | None = None
+    server_answer: str = ""
+
+    @property
+    def time_ns(self):
+        """Arrival at the server; of a connection it refused, the moment it was tried."""
+        return self.start_ns if self.arrival_ns is None else self.arrival_ns
+
+    @property
+    def served(self):
+        return "served" in (self.answer, self.server_answer)
+
+
+@dataclass
+class Run:
+    setup: Setup
+    row: str
+    seed: int
+    label: str
+    backend: str
+    reset_ns: int
+    up_ns: int
+    window_ns: int
+    lines: int = 0
+    complete: bool = False
+    requests: dict = field(default_factory=dict)
+    stops: list = field(default_factory=list)
+
+    def request(self, client, call, attempt):
+        key = (client, call, attempt)
+        if key not in self.requests:
+            self.requests[key] = Request(*key)
+        return self.requests[key]
+
+    def after_t0(self):
+        """Every request from T0 to the end of the window, in order."""
+        found = [r for r in self.requests.values() if 0 <= r.time_ns < self.window_ns]
+        return sorted(found, key=lambda r: (r.time_ns, r.client))
+
+    def bins(self, served=None):
+        counts = [0] * (self.window_ns // self.setup.bin_ns)
+        for r in self.after_t0():
+            if served is None or r.served == served:
+                counts[min(r.time_ns // self.setup.bin_ns, len(counts) - 1)] += 1
+        return counts
+
+
+def _take(run, kind, fields):
+    if kind == "end":
+        if int(fields[0]) != run.lines:
+            raise BadData(f"run {run.row}, seed {run.seed}: {fields[0]} lines were written, {run.lines} are here")
+        run.complete = True
+        return
+    run.lines += 1
+    numbers = [int(text) for text in fields[:3]]
+    if kind == "client":
+        r = run.request(*numbers)
+        r.start_ns, r.deadline_ns, r.end_ns = (int(text) for text in fields[3:6])
+        r.answer, r.probe = fields[6], int(fields[7])
+    elif kind == "server":
+        r = run.request(*numbers)
+        r.arrival_ns, r.server_answer = int(fields[3]), fields[4]
+    elif kind == "stop":
+        run.stops.append((*numbers, fields[3]))
+    else:
+        raise BadData(f"'{kind}' is not a kind of line")
+
+
+def _feed(state, fields):
+    kind = fields[0]
+    if kind == "storm":
+        if int(fields[1]) != VERSION:
+            raise BadData(f"this is version {fields[1]} of the raw data, not {VERSION}")
+        state["setup"] = Setup(*(int(text) for text in fields[2:]))
+    elif kind == "run":
+        seed, numbers = int(fields[2]), [int(text) for text in fields[5:]]
+        run = Run(state["setup"], fields[1], seed, fields[3], fields[4], *numbers)
+        state["runs"][run.row, seed] = run
+    elif kind == "done":
+        state["done"] = int(fields[1])
+    else:
+        _take(state["runs"][fields[1], int(fields[2])], kind, fields[3:])
+
+
+def read(path):
+    """Returns the runs by row, each row a list in the order of the seeds."""
+    state = {"runs": {}}
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                _feed(state, line.rstrip("\r\n").split(";"))
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                raise BadData(f"{path}:{number}: {error}") from error
+    runs = state["runs"].values()
+    if not runs or state.get("done") != len(runs) or not all(run.complete for run in runs):
+        raise BadData(f"{path}: the data ends too early: run the storm again")
+    rows = {}
+    for run in runs:
+        rows.setdefault(run.row, []).append(run)
+    return rows
+
+
+@dataclass
+class Metrics:
+    """What one run shows. The names are those of the columns."""
+    first: int          # most requests in a bin: the first one,
+    outage: int         # the rest of the outage,
+    after: int          # and after it
+    over: int           # bins over the capacity
+    requests: int       # of each client from its reset call to its first success
+    gave_up: int
+    probes: int
+    all_served_ns: int | None
+
+
+def _until_success(run, client):
+    """The client's requests from the one that was reset on, and the end of its first success."""
+    own = sorted((r for r in run.requests.values() if r.client == client), key=lambda r: r.time_ns)
+    taken = [r for r in own if r.answer == "reset"]
+    for r in own:
+        if not 0 <= r.time_ns < run.window_ns:
+            continue
+        taken.append(r)
+        if r.answer == "served":
+            return taken, r.end_ns
+    return taken, None
+
+
+def measure(run):
+    bins, outage = run.bins(), run.setup.outage_bins
+    clients = [_until_success(run, client) for client in range(run.setup.clients)]
+    ends = [end for _, end in clients]
+    return Metrics(
+        first=bins[0],
+        outage=max(bins[1:outage]),
+        after=max(bins[outage:]),
+        over=sum(count > run.setup.capacity for count in bins),
+        requests=sum(len(taken) for taken, _ in clients),
+        gave_up=sum(1 for stop in run.stops if 0 <= stop[2] < run.window_ns),
+        probes=sum(r.probe for r in run.after_t0()),
+        all_served_ns=None if None in ends else max(ends),
+    )
+
+
+@dataclass
+class Row:
+    name: str
+    label: str
+    runs: list
+    metrics: list
+
+    def values(self, name):
+        return [getattr(m, name) for m in self.metrics]
+
+    def median(self, name):
+        """None where it falls on a run that has no value, as one in which not all were served."""
+        values = sorted(self.values(name), key=lambda v: (v is None, v or 0))
+        middle = values[(len(values) - 1) // 2:len(values) // 2 + 1]
+        return None if None in middle else statistics.mean(middle)
+
+    def typical(self):
+        """The run nearest to the medians: the one to draw."""
+        def distance(pair):
+            run, m = pair
+            time, wanted = m.all_served_ns, self.median("all_served_ns")
+            late = abs(time - wanted) if None not in (time, wanted) else run.window_ns
+            return abs(m.after - self.median("after")), abs(m.first - self.median("first")), late, run.seed
+        return min(zip(self.runs, self.metrics), key=distance)
+
+
+def rows_of(runs_by_row):
+    return [Row(name, runs[0].label, runs, [measure(run) for run in runs])
+            for name, runs in runs_by_row.items()]
+
+
+def write_csv(rows, path):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["strategy", "seed", "client", "call", "attempt", "deadline_ns", "start_ns",
+                         "arrival_ns", "end_ns", "server_answer", "client_answer", "probe"])
+        for run in (run for row in rows for run in row.runs):
+            for r in sorted(run.requests.values(), key=lambda r: (r.time_ns, r.client)):
+                writer.writerow([run.row, run.seed, r.client, r.call, r.attempt, r.deadline_ns, r.start_ns,
+                                 r.arrival_ns, r.end_ns, r.server_answer, r.answer, r.probe])

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The raw data, one line each, fields separated by ';', times in ns relative to T0:
+ *   storm;VERSION;clients;capacity;bin_ns;outage_ns;service_ns
+ *   run;ROW;SEED;label;backend;reset;up;window_ns     reset, up: when these were really done
+ *   client;ROW;SEED;client;call;attempt;start;deadline;end;answer;probe
+ *   server;ROW;SEED;client;call;attempt;arrival;answer
+ *   stop;ROW;SEED;client;call;time;verdict            a call was given up
+ *   end;ROW;SEED;lines of client, server and stop
+ *   done;runs
+ */
+#include "storm.h"
+
+#include <inttypes.h>
+
+const char *storm_answer_name(enum storm_answer answer)
+{
+	static const char *const names[] = {
+		[STORM_NO_ANSWER]	= "none",
+		[STORM_SERVED]		= "served",
+		[STORM_THROTTLED]	= "throttled",
+		[STORM_HELD]		= "held",
+		[STORM_RESET]		= "reset",
+		[STORM_REFUSED]		= "refused",
+		[STORM_GAVE_UP]		= "gave-up",
+	};
+
+	return names[answer];
+}
+
+static int64_t since_t0(const struct storm_run *run, uint64_t time_ns)
+{
+	return (int64_t)(time_ns - run->t0_ns);
+}
+
+static void emit_client(FILE *out, const struct storm_run *run, const struct storm_record *r)
+{
+	const struct storm_request *q = &r->request;
+
+	if (r->answer == STORM_GAVE_UP) {
+		fprintf(out, "stop;%s;%" PRIu64 ";%u;%u;%" PRId64 ";%s\n", run->row->name,
+			run->seed, q->client, q->call, since_t0(run, r->time_ns),
+			kretry_verdict_name(r->verdict));
+		return;
+	}
+	fprintf(out, "client;%s;%" PRIu64 ";%u;%u;%u;%" PRId64 ";%" PRId64 ";%" PRId64 ";%s;%u\n",
+		run->row->name, run->seed, q->client, q->call, q->attempt,
+		since_t0(run, r->time_ns), since_t0(run, r->deadline_ns),
+		since_t0(run, r->end_ns), storm_answer_name(r->answer), r->probe);
+}
+
+static void emit_server(FILE *out, const struct storm_run *run, const struct storm_record *r)
+{
+	const struct storm_request *q = &r->request;
+
+	fprintf(out, "server;%s;%" PRIu64 ";%u;%u;%u;%" PRId64 ";%s\n", run->row->name, run->seed,
+		q->client, q->call, q->attempt, since_t0(run, r->time_ns),
+		storm_answer_name(r->answer));
+}
+
+void storm_emit_head(FILE *out)
+{
+	fprintf(out, "storm;1;%u;%u;%llu;%llu;%llu\n", STORM_CLIENTS, STORM_CAPACITY, STORM_BIN_NS,
+		STORM_OUTAGE_NS, STORM_SERVICE_NS);
+}
+
+void storm_emit_run(FILE *out, const struct storm_run *run)
+{
+	size_t i, lines = run->server.count;
+	unsigned int id;
+
+	fprintf(out, "run;%s;%" PRIu64 ";%s;%s;%" PRId64 ";%" PRId64 ";%" PRIu64 "\n",
+		run->row->name, run->seed, run->row->label,
+		run->backend == KRETRY_BACKEND_MODULE ? "module" : "process",
+		since_t0(run, run->reset_ns), since_t0(run, run->up_ns), run->window_ns);
+	for (id = 0; id < STORM_CLIENTS; id++) {
+		for (i = 0; i < run->clients[id].count; i++)
+			emit_client(out, run, &run->clients[id].records[i]);
+		lines += run->clients[id].count;
+	}
+	for (i = 0; i < run->server.count; i++)
+		emit_server(out, run, &run->server.records[i]);
+	fprintf(out, "end;%s;%" PRIu64 ";%zu\n", run->row->name, run->seed, lines);
+}
+
+void storm_emit_tail(FILE *out, unsigned int runs)
+{
+	fprintf(out, "done;%u\n", runs);
+}

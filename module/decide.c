@@ -23,8 +23,8 @@ static bool kretry_hint_refused(const struct kretry_policy *p, const struct kret
  * The server's word goes before the own calculation and over the cap. A spread of at most the
  * ceiling keeps those it spoke to apart; a hint shorter than the base makes no hot loop.
  */
-static noinline u64 kretry_hinted(const struct kretry_policy *p, const struct kretry_op *op, u64 own,
-			 u64 rnd)
+static noinline u64 kretry_hinted(const struct kretry_policy *p, const struct kretry_op *op,
+				  u64 own, u64 rnd)
 {
 	const struct kretry_backoff *b = &p->backoff;
 	u64 base = kretry_base(b, op->event), hint = min(op->hint_ns, KRETRY_NS_MAX), wait, spread;

@@ -178,7 +178,8 @@ static noinline struct kretry_range kretry_window(const struct kretry_backoff *b
 	return r;
 }
 
-static noinline u64 kretry_decorrelated(const struct kretry_backoff *b, u64 base, u64 previous, u64 rnd)
+static noinline u64 kretry_decorrelated(const struct kretry_backoff *b, u64 base, u64 previous,
+					u64 rnd)
 {
 	u64 lo = max(base, b->floor_ns);
 	u64 hi = min(kretry_sat_mul(max(previous, base), 3), b->cap_ns);

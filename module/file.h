@@ -12,8 +12,8 @@ struct kretry_policy_node;
 /**
  * struct kretry_file - what one open file holds
  * @policies:	id to struct kretry_policy_node; written under its own lock, read under RCU
- * @newest:	the last one registered, if it is still there: most files have just one. Written under
- *		the lock of @policies, read under RCU
+ * @newest:	the last one registered, if it is still there: most files have just one. Written
+ *		under the lock of @policies, read under RCU
  * @next_id:	where the search for a free id goes on; protected by the lock of @policies
  * @cred:	whose quotas are charged: the opener's, pinned by the file
  */

@@ -31,6 +31,7 @@ static int kretry_policy_publish(struct kretry_cmd *cmd, struct kretry_policy_no
 		xa_lock(xa);
 		err = xa_err(__xa_store(xa, id, node, KRETRY_GFP));
 		if (!err)
+			/* Pairs with kretry_policy_find(): who sees it, sees what is in it. */
 			smp_store_release(&cmd->kf->newest, node);
 		xa_unlock(xa);
 	}
@@ -73,7 +74,7 @@ long kretry_policy_get(struct kretry_cmd *cmd)
 	return found ? kretry_cmd_reply(cmd) : -ENOENT;
 }
 
-/* Take the policy of that id off the file, to be freed after its readers; false if there is none. */
+/* Take the policy of that id off the file, to be freed after its readers. False if none is. */
 static bool kretry_policy_drop(struct kretry_file *kf, u32 id)
 {
 	struct kretry_policy_node *node;

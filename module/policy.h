@@ -33,6 +33,7 @@ static inline const struct kretry_policy *kretry_policy_find(struct kretry_file 
 	struct kretry_policy_node *node;
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "policy looked up without RCU protection");
+	/* Pairs with kretry_policy_publish(). */
 	node = smp_load_acquire(&kf->newest);
 	if (!node || node->params.id != id)
 		node = xa_load(&kf->policies, id);

@@ -644,6 +644,7 @@ enum kretry_state {
  * @streak:		[out] failures in a row, with KRETRY_SCOPE_KEY
  * @window_calls:	[out] results in the window, with KRETRY_SCOPE_KEY
  * @window_failures:	[out] failures in the window, with KRETRY_SCOPE_KEY
+ * @reserved:		[in] 0
  * @half_open_ns:	[out] when an open breaker lets a probe pass, with KRETRY_SCOPE_KEY
  * @cooling_ns:		[out] when cooling ends, with KRETRY_SCOPE_KEY
  * @pace_next_ns:	[out] the next free slot, with KRETRY_SCOPE_KEY

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+#ifndef KRETRY_BENCH_H
+#define KRETRY_BENCH_H
+
+#include <liburing.h>
+#include <linux/kretry.h>
+
+/* Calls of one sample; short beside the 4 ms between two timer interrupts, so most see none. */
+#define SINGLES		256U
+#define BATCH_MAX	1024U
+
+#define BASE_NS		100000000ULL
+#define CAP_NS		20000000000ULL
+/* Retries granted before: small enough that the exponential is not at its cap. */
+#define ATTEMPT		3
+
+struct bench {
+	const char *name;
+	void (*run)(const struct bench *bench);
+	struct kretry_backoff backoff;
+	unsigned int policy;
+	unsigned int batch;
+	__u8 event;
+	__u8 flags;
+	__u64 hint_ns;
+};
+
+extern struct kretry_op ops[BATCH_MAX];
+extern struct io_uring ring;
+extern int kretry_fd, random_fd;
+
+void prepare_op(const struct bench *bench, struct kretry_op *op);
+
+void run_empty(const struct bench *bench);
+void run_getppid(const struct bench *bench);
+void run_ioctl_unknown(const struct bench *bench);
+void run_ioctl_zero(const struct bench *bench);
+void run_uring_nop(const struct bench *bench);
+void run_clock_gettime(const struct bench *bench);
+void run_getrandom(const struct bench *bench);
+void run_replaced(const struct bench *bench);
+void run_step(const struct bench *bench);
+void run_step_no_policy(const struct bench *bench);
+void run_batch(const struct bench *bench);
+
+#endif /* KRETRY_BENCH_H */

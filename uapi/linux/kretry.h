@@ -395,7 +395,7 @@ struct kretry_pacing {
 #define KRETRY_POLICY_HINT_MAX		0x04	/* never sooner than the own delay either */
 #define KRETRY_POLICY_HINT_EXACT	0x08	/* the hint as it is, however short: no spread */
 #define KRETRY_POLICY_HINT_SHARED	0x10	/* a hint cools the key for the whole host */
-#define KRETRY_POLICY_WAIT_OPEN		0x20	/* a retry waits for an open breaker, within limits */
+#define KRETRY_POLICY_WAIT_OPEN		0x20	/* a retry waits while the breaker is open */
 #define KRETRY_POLICY_PACE_ALL		0x40	/* pacing counts first attempts too */
 
 /* flags of an opening: of this call, not of the policy */

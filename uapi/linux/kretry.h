@@ -456,7 +456,7 @@ struct kretry_policy {
 
 /**
  * struct kretry_policy_ref - argument of KRETRY_IOC_POLICY_OPEN, _CLOSE and _UNLINK
- * @size:	[in,out] size of this struct
+ * @size:	OPEN: [in,out] size of this struct; CLOSE, UNLINK: [in], nothing is written back
  * @id:		OPEN: [out] the policy's id on this open file; CLOSE: [in]; UNLINK: 0
  * @open_flags:	OPEN, UNLINK: [in] KRETRY_OPEN_…; CLOSE: 0
  * @reserved:	0

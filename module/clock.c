@@ -30,6 +30,11 @@ static u64 kretry_clock_shift(u64 time, s64 by)
 	return max(kretry_sat_sub(time, -by), 1ULL);
 }
 
+u64 kretry_clock_caller(const struct kretry_clock *clock, u64 time)
+{
+	return kretry_clock_shift(time, clock->offset);
+}
+
 void kretry_clock_to_host(const struct kretry_clock *clock, struct kretry_op *op)
 {
 	op->start_ns = kretry_clock_shift(op->start_ns, -clock->offset);

@@ -20,6 +20,9 @@ struct kretry_clock {
 /* Read @clockid, for the task that makes the call. */
 void kretry_clock_read(struct kretry_clock *clock, clockid_t clockid);
 
+/* Host time @time as the caller has it. 0 stays 0. */
+u64 kretry_clock_caller(const struct kretry_clock *clock, u64 time);
+
 /* Times of @op from the caller's namespace to the host's, and back. 0 stays 0. */
 void kretry_clock_to_host(const struct kretry_clock *clock, struct kretry_op *op);
 void kretry_clock_to_caller(const struct kretry_clock *clock, struct kretry_op *op);

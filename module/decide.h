@@ -3,11 +3,36 @@
 #ifndef KRETRY_DECIDE_H
 #define KRETRY_DECIDE_H
 
+#include "breaker.h"
+#include "budget.h"
 #include "delay.h"
-#include "pure.h"
+#include "state.h"
 
 #define KRETRY_OP_PER_REPORT	(KRETRY_OP_HINT | KRETRY_OP_NO_RETRY)
-#define KRETRY_OP_KNOWN		(KRETRY_OP_IDEMPOTENT | KRETRY_OP_PER_REPORT | KRETRY_OP_QUEUE)
+#define KRETRY_OP_AFTER		(KRETRY_OP_AFTER_THROTTLED | KRETRY_OP_AFTER_UNKNOWN)
+#define KRETRY_OP_KNOWN                                                                            \
+	(KRETRY_OP_IDEMPOTENT | KRETRY_OP_PER_REPORT | KRETRY_OP_QUEUE | KRETRY_OP_AFTER)
+
+/**
+ * struct kretry_call - what deciding one op needs to know, and what it did
+ * @now:	[in] host time
+ * @rnd:	[in] one uniform random number
+ * @reporter:	[in] the reporting process, as a short hash
+ * @probe:	[in] the op's attempt is a probe of this half-open period, whose lease has just been
+ *		given back
+ * @leased:	[out] the GO took a probe, to be kept track of until deadline_ns + probe_timeout_ns
+ * @charged:	[out] micro-tokens
+ * @returned:	[out] micro-tokens of a charge that came back
+ */
+struct kretry_call {
+	u64 now;
+	u64 rnd;
+	u64 charged;
+	u64 returned;
+	u16 reporter;
+	bool probe;
+	bool leased;
+};
 
 /* 0; EINVAL for parameters outside their range, EOPNOTSUPP for those this build does not have. */
 int kretry_policy_check(const struct kretry_policy *p);
@@ -17,9 +42,20 @@ static inline bool kretry_event_is_failure(u8 event)
 	return event >= KRETRY_EVENT_TRANSIENT && event <= KRETRY_EVENT_PERMANENT;
 }
 
-/* Whether deciding @op may use a random number; without, kretry_decide() ignores its @rnd. */
+/* Whether the policy has anything that its keys share. */
+static inline bool kretry_is_shared(const struct kretry_policy *p)
+{
+	return kretry_has_budget(p) || kretry_has_breaker(p) || p->pacing.pace_ns ||
+	       p->flags & KRETRY_POLICY_HINT_SHARED;
+}
+
+/* Whether deciding @op may use a random number; without, its call's @rnd is ignored. */
 static inline bool kretry_needs_draw(const struct kretry_policy *p, const struct kretry_op *op)
 {
+	if (op->event == KRETRY_EVENT_BEGIN)
+		return kretry_has_breaker(p);
+	if (p->breaker.open_jitter_ppm && op->event != KRETRY_EVENT_CANCELLED)
+		return true;
 	return op->event >= KRETRY_EVENT_TRANSIENT && op->event < KRETRY_EVENT_PERMANENT &&
 	       kretry_backoff_draws(&p->backoff);
 }
@@ -40,13 +76,23 @@ static inline int kretry_op_check(const struct kretry_op *op)
 	return 0;
 }
 
-/*
- * Decide @op, which is well formed, under @p at @now with one uniform random number. All times are
- * the host's.
- */
-void kretry_apply(const struct kretry_policy *p, struct kretry_op *op, u64 now, u64 rnd);
+/* What a new key starts with. */
+void kretry_shared_start(const struct kretry_policy *p, struct kretry_shared *s, u64 now);
 
-/* Both: what kretry_op_check() says with @op unchanged, or 0 with it decided. */
+/* Let time do its part on @s, up to @now. */
+void kretry_shared_advance(const struct kretry_policy *p, struct kretry_shared *s, u64 now);
+
+/* Whether @s, brought up to date, cannot be told from a new one. */
+bool kretry_shared_is_new(const struct kretry_policy *p, const struct kretry_shared *s);
+
+/*
+ * Decide @op, which is well formed, under @p. @s is what its key shares, brought up to @call->now;
+ * NULL where the policy shares nothing. All times are the host's.
+ */
+void kretry_apply(const struct kretry_policy *p, struct kretry_shared *s, struct kretry_op *op,
+		  struct kretry_call *call);
+
+/* Both, where nothing is shared: what kretry_op_check() says with @op unchanged, or 0. */
 int kretry_decide(const struct kretry_policy *p, struct kretry_op *op, u64 now, u64 rnd);
 
 #endif /* KRETRY_DECIDE_H */

@@ -5,23 +5,32 @@
 
 #include <linux/cred.h>
 #include <linux/fs.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
 #include <linux/xarray.h>
 
-struct kretry_policy_node;
+struct kretry_handle;
 
 /**
  * struct kretry_file - what one open file holds
- * @policies:	id to struct kretry_policy_node; written under its own lock, read under RCU
+ * @handles:	id to struct kretry_handle; written under its own lock, read under RCU
  * @newest:	the last one registered, if it is still there: most files have just one. Written
- *		under the lock of @policies, read under RCU
- * @next_id:	where the search for a free id goes on; protected by the lock of @policies
- * @cred:	whose quotas are charged: the opener's, pinned by the file
+ *		under the lock of @handles, read under RCU
+ * @next_id:	where the search for a free id goes on; protected by the lock of @handles
+ * @cred:	who acts, and whose quotas are charged: the opener, pinned by the file
+ * @lease_lock:	protects @leases; taken under a key's lock
+ * @leases:	probes given to this file
+ * @wait:	who polls it
  */
 struct kretry_file {
-	struct xarray policies;
-	struct kretry_policy_node *newest;
+	struct xarray handles;
+	struct kretry_handle *newest;
 	u32 next_id;
 	const struct cred *cred;
+	spinlock_t lease_lock;
+	struct list_head leases;
+	wait_queue_head_t wait;
 };
 
 extern const struct file_operations kretry_fops;

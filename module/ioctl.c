@@ -9,7 +9,9 @@
 #include <linux/uaccess.h>
 
 #include "limits.h"
+#include "name.h"
 #include "policy.h"
+#include "stat.h"
 #include "step.h"
 
 /* An argument up to this size is copied to the stack. */
@@ -38,6 +40,8 @@ static long kretry_info(struct kretry_cmd *cmd)
 		.features	= KRETRY_FEATURES,
 		.max_batch	= KRETRY_MAX_BATCH,
 		.max_policies	= kretry_max_policies,
+		.max_keys	= kretry_max_keys,
+		.max_linger_ns	= kretry_max_linger_ns(),
 	};
 	return kretry_cmd_reply(cmd);
 }
@@ -46,7 +50,7 @@ static long kretry_shutdown(struct kretry_file *kf, void __user *uarg)
 {
 	if (uarg)
 		return -EINVAL;
-	kretry_policy_drop_all(kf);
+	kretry_handle_drop_all(kf);
 	return 0;
 }
 
@@ -68,17 +72,17 @@ static long kretry_shutdown(struct kretry_file *kf, void __user *uarg)
 static const struct kretry_command kretry_commands[] = {
 	KRETRY_SIZED(INFO, kretry_info, max_linger_ns, kretry_info),
 	KRETRY_SIZED(POLICY_CREATE, kretry_policy, pacing, kretry_policy_create),
-	KRETRY_NOT_BUILT(POLICY_OPEN),
+	KRETRY_SIZED(POLICY_OPEN, kretry_policy_ref, name, kretry_name_open),
 	KRETRY_SIZED(POLICY_GET, kretry_policy, pacing, kretry_policy_get),
 	KRETRY_SIZED(POLICY_CLOSE, kretry_policy_ref, name, kretry_policy_close),
-	KRETRY_NOT_BUILT(POLICY_UNLINK),
-	KRETRY_NOT_BUILT(POLICY_LIST),
+	KRETRY_SIZED(POLICY_UNLINK, kretry_policy_ref, name, kretry_name_unlink),
+	KRETRY_SIZED(POLICY_LIST, kretry_policy_list, reserved, kretry_name_list),
 	KRETRY_RAW(STEP, kretry_step),
 	KRETRY_SIZED(STEP_BATCH, kretry_batch, op_size, kretry_step_batch),
 	KRETRY_NOT_BUILT(WAIT),
 	KRETRY_NOT_BUILT(CANCEL),
-	KRETRY_NOT_BUILT(STAT),
-	KRETRY_NOT_BUILT(FORCE),
+	KRETRY_SIZED(STAT, kretry_stat, pace_next_ns, kretry_stat),
+	KRETRY_SIZED(FORCE, kretry_force, key, kretry_force),
 	KRETRY_RAW(SHUTDOWN, kretry_shutdown),
 };
 

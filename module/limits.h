@@ -7,7 +7,9 @@
 #include <linux/kretry.h>
 
 /* The parts of the ABI this build has beyond policies, STEP, STEP_BATCH and SHUTDOWN. */
-#define KRETRY_FEATURES		0ULL
+#define KRETRY_FEATURES                                                                            \
+	(KRETRY_FEATURE_NAMED | KRETRY_FEATURE_BUDGET | KRETRY_FEATURE_BREAKER |                   \
+	 KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT)
 
 /* Ops in one STEP_BATCH. */
 #define KRETRY_MAX_BATCH	65536U
@@ -18,7 +20,17 @@
  */
 #define KRETRY_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL)
 
-/* Policies of one user, a module parameter. */
+/* The most that max_keys may say. */
+#define KRETRY_MAX_KEYS		65536U
+
+/* Module parameters: policies of one user, keys of one policy, longest linger time. */
 extern unsigned int kretry_max_policies;
+extern unsigned int kretry_max_keys;
+extern unsigned int kretry_max_linger_s;
+
+static inline u64 kretry_max_linger_ns(void)
+{
+	return (u64)kretry_max_linger_s * 1000000000;
+}
 
 #endif /* KRETRY_LIMITS_H */

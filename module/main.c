@@ -5,13 +5,24 @@
 #include <linux/module.h>
 
 #include "file.h"
+#include "key.h"
 #include "limits.h"
+#include "name.h"
+#include "policy.h"
 
 #define KRETRY_MODE_MASK	0666
 
 unsigned int kretry_max_policies = 4096;
 module_param_named(max_policies, kretry_max_policies, uint, 0444);
 MODULE_PARM_DESC(max_policies, "Most policies of one user, 1 or more (4096)");
+
+unsigned int kretry_max_keys = 1024;
+module_param_named(max_keys, kretry_max_keys, uint, 0444);
+MODULE_PARM_DESC(max_keys, "Most keys of one policy, 1 to 65536 (1024)");
+
+unsigned int kretry_max_linger_s = 3600;
+module_param_named(max_linger_s, kretry_max_linger_s, uint, 0444);
+MODULE_PARM_DESC(max_linger_s, "Longest a named policy outlives its openers, in s (3600)");
 
 static ushort mode = 0666;
 module_param(mode, ushort, 0444);
@@ -23,23 +34,54 @@ static struct miscdevice kretry_device = {
 	.fops	= &kretry_fops,
 };
 
-static int __init kretry_init(void)
+static int __init kretry_check_parameters(void)
 {
 	if (!kretry_max_policies) {
 		pr_err("max_policies=0 would allow no policy at all: give 1 or more\n");
+		return -EINVAL;
+	}
+	if (!kretry_max_keys || kretry_max_keys > KRETRY_MAX_KEYS) {
+		pr_err("max_keys=%u: give 1 to %u\n", kretry_max_keys, KRETRY_MAX_KEYS);
 		return -EINVAL;
 	}
 	if (!mode || mode & ~KRETRY_MODE_MASK) {
 		pr_err("mode=0%o: give read and write bits only, such as 0660\n", mode);
 		return -EINVAL;
 	}
-	kretry_device.mode = mode;
-	return misc_register(&kretry_device);
+	return 0;
 }
 
+static int __init kretry_init(void)
+{
+	int err = kretry_check_parameters();
+
+	if (err)
+		return err;
+	err = kretry_key_cache_init();
+	if (err)
+		return err;
+	err = kretry_policy_init();
+	if (err)
+		goto no_policies;
+	kretry_device.mode = mode;
+	err = misc_register(&kretry_device);
+	if (err)
+		goto no_device;
+	return 0;
+no_device:
+	kretry_policy_exit();
+no_policies:
+	kretry_key_cache_exit();
+	return err;
+}
+
+/* The device first: then nothing new can come, and each step waits for what the next one frees. */
 static void __exit kretry_exit(void)
 {
 	misc_deregister(&kretry_device);
+	kretry_name_exit();
+	kretry_policy_exit();
+	kretry_key_cache_exit();
 }
 
 module_init(kretry_init);

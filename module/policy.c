@@ -2,148 +2,154 @@
 #include "policy.h"
 
 #include <linux/limits.h>
+#include <linux/percpu.h>
+#include <linux/poll.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 
 #include "decide.h"
 #include "limits.h"
-#include "user.h"
+#include "name.h"
 
-/*
- * The id is reserved before it is told to the caller and the policy stored after, so that a reply
- * that cannot be written leaves nothing behind. Nobody finds a reserved id.
- */
-static int kretry_policy_publish(struct kretry_cmd *cmd, struct kretry_policy_node *node)
+static struct workqueue_struct *kretry_free_queue;
+
+int kretry_policy_init(void)
+{
+	kretry_free_queue = alloc_workqueue("kretry_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return kretry_free_queue ? 0 : -ENOMEM;
+}
+
+/* No policy is left but those on their way to being freed. */
+void kretry_policy_exit(void)
+{
+	rcu_barrier();
+	destroy_workqueue(kretry_free_queue);
+}
+
+/* After the last reader, where it may sleep. */
+static void kretry_policy_free(struct work_struct *work)
+{
+	struct kretry_policy_node *policy =
+		container_of(to_rcu_work(work), struct kretry_policy_node, free);
+
+	if (policy->is_shared)
+		kretry_table_exit(&policy->table);
+	free_percpu(policy->counts);
+	kvfree(policy);
+}
+
+u64 kretry_policy_now(const struct kretry_policy *p)
+{
+	return p->clockid == CLOCK_BOOTTIME ? ktime_get_boottime_ns() : ktime_get_ns();
+}
+
+struct kretry_policy_node *kretry_policy_new(const struct kretry_policy *params)
+{
+	struct kretry_policy_node *policy = kvzalloc(sizeof(*policy), KRETRY_GFP);
+
+	if (!policy)
+		return NULL;
+	policy->params = *params;
+	policy->params.size = sizeof(*params);
+	policy->params.open_flags &= KRETRY_OPEN_GLOBAL;
+	refcount_set(&policy->refs, 1);
+	spin_lock_init(&policy->watch_lock);
+	INIT_LIST_HEAD(&policy->watchers);
+	INIT_RCU_WORK(&policy->free, kretry_policy_free);
+
+	policy->counts = alloc_percpu_gfp(struct kretry_counts, KRETRY_GFP);
+	if (!policy->counts)
+		goto no_counts;
+	policy->is_shared = kretry_is_shared(params);
+	if (policy->is_shared &&
+	    kretry_table_init(&policy->table, params, kretry_policy_now(params)))
+		goto no_table;
+	return policy;
+no_table:
+	free_percpu(policy->counts);
+no_counts:
+	kvfree(policy);
+	return NULL;
+}
+
+void kretry_policy_put(struct kretry_policy_node *policy)
+{
+	if (refcount_dec_and_test(&policy->refs))
+		queue_rcu_work(kretry_free_queue, &policy->free);
+}
+
+u32 kretry_policy_generation(struct kretry_policy_node *policy)
+{
+	u32 generation = atomic_inc_return(&policy->generation);
+
+	return generation ? generation : kretry_policy_generation(policy);
+}
+
+void kretry_policy_changed(struct kretry_policy_node *policy, u8 state)
+{
+	struct kretry_handle *handle;
+
+	if (state == KRETRY_OPEN)
+		atomic64_inc(&policy->opened);
+	atomic64_inc(&policy->transitions);
+
+	spin_lock_bh(&policy->watch_lock);
+	list_for_each_entry(handle, &policy->watchers, watching)
+		wake_up_interruptible_poll(&handle->kf->wait, EPOLLPRI);
+	spin_unlock_bh(&policy->watch_lock);
+}
+
+/* A policy without a name: it belongs to its file. */
+static int kretry_policy_create_private(struct kretry_cmd *cmd)
 {
 	struct kretry_policy *params = cmd->arg;
-	struct xarray *xa = &cmd->kf->policies;
-	u32 id;
+	struct kretry_handle like = {
+		.may_query	= true,
+		.may_step	= true,
+		.notify		= params->open_flags & KRETRY_OPEN_NOTIFY,
+	};
+	struct kretry_policy_node *policy = kretry_policy_new(params);
 	int err;
 
-	err = xa_alloc_cyclic(xa, &id, NULL, XA_LIMIT(1, INT_MAX), &cmd->kf->next_id, KRETRY_GFP);
-	if (err < 0)
-		return err;
-
-	params->id = id;
-	err = kretry_cmd_reply(cmd);
-	if (!err) {
-		node->params = *params;
-		node->params.size = sizeof(*params);
-		xa_lock(xa);
-		err = xa_err(__xa_store(xa, id, node, KRETRY_GFP));
-		if (!err)
-			/* Pairs with kretry_policy_find(): who sees it, sees what is in it. */
-			smp_store_release(&cmd->kf->newest, node);
-		xa_unlock(xa);
-	}
+	if (!policy)
+		return -ENOMEM;
+	err = kretry_handle_publish(cmd, policy, &params->id, &like);
 	if (err)
-		xa_release(xa, id);
+		kretry_policy_put(policy);
 	return err;
 }
 
 long kretry_policy_create(struct kretry_cmd *cmd)
 {
-	struct kretry_policy_node *node;
-	int err;
+	struct kretry_policy *params = cmd->arg;
+	int err = kretry_policy_check(params);
 
-	err = kretry_policy_check(cmd->arg);
 	if (err)
 		return err;
-	err = kretry_user_charge(cmd->kf->cred);
-	if (err)
-		return err;
-
-	node = kmalloc(sizeof(*node), KRETRY_GFP);
-	err = node ? kretry_policy_publish(cmd, node) : -ENOMEM;
-	if (err) {
-		kfree(node);
-		kretry_user_uncharge(cmd->kf->cred);
-	}
-	return err;
+	if (params->linger_ns > kretry_max_linger_ns())
+		return -EINVAL;
+	return params->name[0] ? kretry_name_create(cmd) : kretry_policy_create_private(cmd);
 }
 
 long kretry_policy_get(struct kretry_cmd *cmd)
 {
 	struct kretry_policy *params = cmd->arg;
-	const struct kretry_policy *found;
+	struct kretry_handle *handle;
+	u32 id = params->id;
+	int err = -ENOENT;
 
 	rcu_read_lock();
-	found = kretry_policy_find(cmd->kf, params->id);
-	if (found)
-		*params = *found;
-	rcu_read_unlock();
-	return found ? kretry_cmd_reply(cmd) : -ENOENT;
-}
-
-/* Take the policy of that id off the file, to be freed after its readers. False if none is. */
-static bool kretry_policy_drop(struct kretry_file *kf, u32 id)
-{
-	struct kretry_policy_node *node;
-
-	xa_lock(&kf->policies);
-	node = xa_load(&kf->policies, id);
-	if (node) {
-		__xa_erase(&kf->policies, id);
-		if (kf->newest == node)
-			WRITE_ONCE(kf->newest, NULL);
-	}
-	xa_unlock(&kf->policies);
-	if (!node)
-		return false;
-
-	kretry_user_uncharge(kf->cred);
-	kfree_rcu(node, rcu);
-	return true;
-}
-
-long kretry_policy_close(struct kretry_cmd *cmd)
-{
-	struct kretry_policy_ref *ref = cmd->arg;
-
-	if (ref->open_flags || ref->reserved || memchr_inv(ref->name, 0, sizeof(ref->name)))
-		return -EINVAL;
-	return kretry_policy_drop(cmd->kf, ref->id) ? 0 : -ENOENT;
-}
-
-void kretry_policy_drop_all(struct kretry_file *kf)
-{
-	struct kretry_policy_node *node;
-	unsigned long id;
-
-	xa_for_each(&kf->policies, id, node)
-		kretry_policy_drop(kf, id);
-}
-
-static const char * const kretry_strategy_names[] = {
-	[KRETRY_FIXED]		= "fixed",
-	[KRETRY_LINEAR]		= "linear",
-	[KRETRY_EXPONENTIAL]	= "exponential",
-	[KRETRY_DECORRELATED]	= "decorrelated",
-	[KRETRY_SLOTTED]	= "slotted",
-	[KRETRY_TABLE]		= "table",
-};
-
-static const char * const kretry_jitter_names[] = {
-	[KRETRY_JITTER_NONE]		= "none",
-	[KRETRY_JITTER_FULL]		= "full",
-	[KRETRY_JITTER_EQUAL]		= "equal",
-	[KRETRY_JITTER_PROPORTIONAL]	= "proportional",
-	[KRETRY_JITTER_ADDITIVE]	= "additive",
-};
-
-/* One line a policy in /proc/PID/fdinfo/FD. */
-void kretry_policy_show_all(struct kretry_file *kf, struct seq_file *m)
-{
-	struct kretry_policy_node *node;
-	unsigned long id;
-
-	rcu_read_lock();
-	xa_for_each(&kf->policies, id, node) {
-		const struct kretry_policy *p = &node->params;
-
-		seq_printf(m, "policy:\t%u clock:%s strategy:%s jitter:%s max_retries:%u\n", p->id,
-			   p->clockid == CLOCK_BOOTTIME ? "boottime" : "monotonic",
-			   kretry_strategy_names[p->backoff.strategy],
-			   kretry_jitter_names[p->backoff.jitter], p->max_retries);
+	handle = kretry_handle_find(cmd->kf, id);
+	if (handle && !handle->may_query) {
+		err = -EACCES;
+	} else if (handle) {
+		*params = handle->policy->params;
+		params->id = id;
+		if (handle->notify)
+			params->open_flags |= KRETRY_OPEN_NOTIFY;
+		kretry_name_show(handle->policy, cmd->kf->cred, params);
+		err = 0;
 	}
 	rcu_read_unlock();
+	return err ? err : kretry_cmd_reply(cmd);
 }

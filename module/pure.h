@@ -30,6 +30,8 @@ typedef __u64 u64;
 
 #define noinline	__attribute__((__noinline__))
 
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
 #define U32_MAX	((u32)~0U)
 #define U64_MAX	((u64)~0ULL)
 

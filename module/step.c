@@ -5,6 +5,8 @@
  */
 #include "step.h"
 
+#include <linux/hash.h>
+#include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/siphash.h>
@@ -12,6 +14,7 @@
 
 #include "clock.h"
 #include "decide.h"
+#include "lease.h"
 #include "limits.h"
 #include "policy.h"
 #include "trace.h"
@@ -80,26 +83,169 @@ static u64 kretry_step_draw(struct kretry_step *step)
 	return half << 32 | half;
 }
 
-static __always_inline int kretry_step_op(struct kretry_step *step, struct kretry_op *op)
+/* Who reports: the process or, by policy, the user. Short: two that look alike count once. */
+static u16 kretry_step_reporter(const struct kretry_policy *p)
 {
-	const struct kretry_policy *p = kretry_policy_find(step->kf, op->policy);
-	const struct kretry_clock *clock;
-	u8 event = op->event;
-	u64 rnd = 0;
+	if (p->breaker.min_reporters < 2)
+		return 0;
+	if (p->breaker.flags & KRETRY_BREAKER_REPORTERS_UID)
+		return hash_32(__kuid_val(current_euid()), 16);
+	return hash_32(task_tgid_nr(current), 16);
+}
+
+static void kretry_step_count(struct kretry_policy_node *policy, u8 event, u8 verdict)
+{
+	this_cpu_inc(policy->counts->events[event]);
+	this_cpu_inc(policy->counts->verdicts[verdict]);
+}
+
+/* While closed and not ramping a BEGIN has no use for a number. */
+static bool kretry_step_needs_draw(const struct kretry_policy *p, const struct kretry_shared *s,
+				   const struct kretry_op *op)
+{
+	if (op->event == KRETRY_EVENT_BEGIN && s->state == KRETRY_CLOSED &&
+	    s->mode == KRETRY_MODE_AUTOMATIC && !p->breaker.ramp_ns)
+		return false;
+	return kretry_needs_draw(p, op);
+}
+
+/* True if the breaker has been open meanwhile, and is half-open again. */
+static bool kretry_step_reap(const struct kretry_policy *p, struct kretry_key *key,
+			     const struct kretry_call *call)
+{
+	struct kretry_shared *s = &key->shared;
+
+	kretry_lease_reap(key, call->now, call->rnd);
+	if (s->state != KRETRY_OPEN)
+		return false;
+	kretry_breaker_advance(&p->breaker, s, call->now);
+	return s->state == KRETRY_HALF_OPEN;
+}
+
+/* Leases that bear on @op: a BEGIN may want one, a report gives its own back. */
+static int kretry_step_lease(struct kretry_handle *handle, struct kretry_key *key,
+			     const struct kretry_op *op, struct kretry_call *call,
+			     struct kretry_lease **lease)
+{
+	struct kretry_policy_node *policy = handle->policy;
+	struct kretry_shared *s = &key->shared;
+
+	*lease = NULL;
+	if (op->event != KRETRY_EVENT_BEGIN) {
+		if (key->leases)
+			call->probe = kretry_lease_take(handle->kf, key, op->generation);
+		return 0;
+	}
+	if (!kretry_breaker_probes(&policy->params.breaker, s) ||
+	    !kretry_breaker_admits(&policy->params.breaker, s, call->now, call->rnd))
+		return 0;
+	*lease = kretry_lease_add(handle, key, kretry_policy_generation(policy));
+	return PTR_ERR_OR_ZERO(*lease);
+}
+
+static void kretry_step_settle(struct kretry_op *op, const struct kretry_call *call,
+			       struct kretry_lease *lease, u64 timeout_ns)
+{
+	if (call->leased) {
+		op->generation = lease->generation;
+		WRITE_ONCE(lease->expires_ns, kretry_sat_add(op->deadline_ns, timeout_ns));
+	} else if (lease) {
+		kretry_lease_remove(lease);
+	}
+}
+
+/* Decide @op under its key's lock. */
+static noinline int kretry_step_shared(struct kretry_step *step, struct kretry_handle *handle,
+				       struct kretry_op *op, struct kretry_call *call)
+{
+	struct kretry_policy_node *policy = handle->policy;
+	const struct kretry_policy *p = &policy->params;
+	struct kretry_lease *lease;
+	struct kretry_key *key;
+	u8 before, after;
+	bool overflow, reopened;
 	int err;
 
-	if (!p)
+	key = kretry_key_lock(&policy->table, p, op->key, call->now);
+	overflow = key == &policy->table.overflow;
+	before = key->shared.state;
+	kretry_shared_advance(p, &key->shared, call->now);
+	call->now = max(call->now, key->shared.touched_ns);
+	if (key->leases || kretry_step_needs_draw(p, &key->shared, op))
+		call->rnd = kretry_step_draw(step);
+	reopened = key->leases && kretry_step_reap(p, key, call);
+	if (!key->shared.generation)
+		key->shared.generation = kretry_policy_generation(policy);
+	err = kretry_step_lease(handle, key, op, call, &lease);
+	if (!err) {
+		kretry_apply(p, &key->shared, op, call);
+		kretry_step_settle(op, call, lease, p->breaker.probe_timeout_ns);
+		if (overflow)
+			op->flags |= KRETRY_OP_SHARED_KEY;
+	}
+	if (!key->shared.generation)
+		key->shared.generation = kretry_policy_generation(policy);
+	after = key->shared.state;
+	kretry_key_unlock(key);
+
+	if (call->charged)
+		this_cpu_add(policy->counts->charged, call->charged);
+	if (call->returned)
+		this_cpu_add(policy->counts->returned, call->returned);
+	if (reopened) {
+		kretry_policy_changed(policy, KRETRY_OPEN);
+		kretry_policy_changed(policy, KRETRY_HALF_OPEN);
+	}
+	if (before != after) {
+		trace_kretry_transition(p, op->key, before, after);
+		kretry_policy_changed(policy, after);
+	}
+	return err;
+}
+
+static __always_inline int kretry_step_decide(struct kretry_step *step,
+					      struct kretry_handle *handle, struct kretry_op *op,
+					      const struct kretry_clock *clock)
+{
+	const struct kretry_policy *p = &handle->policy->params;
+	struct kretry_call call = { .now = clock->now };
+
+	if (handle->policy->is_shared) {
+		call.reporter = kretry_step_reporter(p);
+		return kretry_step_shared(step, handle, op, &call);
+	}
+	if (kretry_needs_draw(p, op))
+		call.rnd = kretry_step_draw(step);
+	kretry_apply(p, NULL, op, &call);
+	return 0;
+}
+
+static __always_inline int kretry_step_op(struct kretry_step *step, struct kretry_op *op)
+{
+	struct kretry_handle *handle = kretry_handle_find(step->kf, op->policy);
+	u64 start = op->start_ns, deadline = op->deadline_ns;
+	const struct kretry_clock *clock;
+	u8 event = op->event;
+	int err;
+
+	if (!handle)
 		return -ENOENT;
+	if (!handle->may_step)
+		return -EACCES;
 	err = kretry_op_check(op);
 	if (err)
 		return err;
 
-	clock = kretry_step_clock(step, p->clockid);
-	if (kretry_needs_draw(p, op))
-		rnd = kretry_step_draw(step);
+	clock = kretry_step_clock(step, handle->policy->params.clockid);
 	if (clock->offset)
 		kretry_clock_to_host(clock, op);
-	kretry_apply(p, op, clock->now, rnd);
+	err = kretry_step_decide(step, handle, op, clock);
+	if (err) {
+		op->start_ns = start;
+		op->deadline_ns = deadline;
+		return err;
+	}
+	kretry_step_count(handle->policy, event, op->verdict);
 	trace_kretry_decide(op, event);
 	if (clock->offset)
 		kretry_clock_to_caller(clock, op);

@@ -28,7 +28,17 @@
 			 { KRETRY_STOP_UNSAFE,		"stop-unsafe" },	\
 			 { KRETRY_STOP_LIMIT,		"stop-limit" },		\
 			 { KRETRY_STOP_HINT,		"stop-hint" },		\
-			 { KRETRY_STOP_ELAPSED,		"stop-elapsed" })
+			 { KRETRY_STOP_ELAPSED,		"stop-elapsed" },	\
+			 { KRETRY_STOP_BUDGET,		"stop-budget" },	\
+			 { KRETRY_STOP_OPEN,		"stop-open" },		\
+			 { KRETRY_STOP_COOLING,		"stop-cooling" },	\
+			 { KRETRY_STOP_PACED,		"stop-paced" })
+
+#define kretry_trace_state(state)						\
+	__print_symbolic(state,							\
+			 { KRETRY_CLOSED,		"closed" },		\
+			 { KRETRY_OPEN,			"open" },		\
+			 { KRETRY_HALF_OPEN,		"half-open" })
 
 /* Each decision, with the event that led to it; times are the host's. */
 TRACE_EVENT(kretry_decide,
@@ -61,6 +71,31 @@ TRACE_EVENT(kretry_decide,
 		  __entry->policy, __entry->key, kretry_trace_event(__entry->event),
 		  __entry->attempt, kretry_trace_verdict(__entry->verdict), __entry->delay_ns,
 		  __entry->deadline_ns)
+);
+
+/* Each change of a breaker's state. */
+TRACE_EVENT(kretry_transition,
+
+	TP_PROTO(const struct kretry_policy *p, u64 key, u8 from, u8 to),
+
+	TP_ARGS(p, key, from, to),
+
+	TP_STRUCT__entry(
+		__array(char, name, KRETRY_NAME_MAX)
+		__field(u64, key)
+		__field(u8, from)
+		__field(u8, to)
+	),
+
+	TP_fast_assign(
+		memcpy(__entry->name, p->name, KRETRY_NAME_MAX);
+		__entry->key = key;
+		__entry->from = from;
+		__entry->to = to;
+	),
+
+	TP_printk("name=%s key=0x%016llx %s -> %s", __entry->name, __entry->key,
+		  kretry_trace_state(__entry->from), kretry_trace_state(__entry->to))
 );
 
 #endif /* KRETRY_TRACE_H */

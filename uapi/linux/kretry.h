@@ -29,7 +29,8 @@
  *   EOPNOTSUPP  known, but not in this build: see the feature bits of KRETRY_IOC_INFO
  *   ENOMEM      out of memory, or the caller's memory cgroup is at its limit
  *   ENOENT      no policy of that id on this open file, or no policy, op or wait of that name
- *   EDQUOT      the user (or the owner of a user namespace above) has as many policies as allowed
+ *   EDQUOT      the user (or the owner of a user namespace above) has as many policies as allowed:
+ *               each open one counts, and each name its creator has taken
  *   EMSGSIZE    more ops in one call than max_batch
  *   ENOBUFS     as many ops queued on this file as max_queued
  *   EEXIST      a policy of that name exists with other parameters, or that user_data is in use
@@ -147,6 +148,8 @@ enum kretry_verdict {
 #define KRETRY_OP_HINT		0x0002	/* hint_ns is what the server asked for, 0 included */
 #define KRETRY_OP_NO_RETRY	0x0004	/* the server said not to retry */
 #define KRETRY_OP_QUEUE		0x0008	/* wait in the kernel, read() returns it when due */
+#define KRETRY_OP_AFTER_THROTTLED	0x0010	/* by RETRY, with REFUND_LAST: after THROTTLED */
+#define KRETRY_OP_AFTER_UNKNOWN	0x0020	/* likewise, UNKNOWN; tells what a refund returns */
 #define KRETRY_OP_IN_MASK	0x00ff
 
 /*
@@ -275,19 +278,20 @@ struct kretry_backoff {
 
 /**
  * struct kretry_budget - a token bucket that bounds retries to a share of the traffic
- * @capacity_utok:		most the bucket holds; 0 is no budget
- * @initial_utok:		what the reserve starts with
- * @reserve_cap_utok:		the reserve refills up to here
+ * @capacity_utok:		most the bucket holds; 0 is no budget, and all else is 0 then
+ * @initial_utok:		what the reserve starts with, at most the capacity
+ * @reserve_cap_utok:		the reserve refills up to here, at most the capacity
  * @refill_utok_per_s:		refill of the reserve
  * @deposit_request_utok:	deposited by the first BEGIN of an operation
  * @deposit_first_success_utok:	deposited by success of a first attempt
  * @deposit_retry_success_utok:	deposited by success of a retry
- * @drain_per_failure_utok:	taken by each failure, whatever the verdict, down to 0
+ * @drain_per_failure_utok:	taken by each failure but PERMANENT, whatever the verdict, down to 0
  * @cost_transient_utok:	cost of a retry after TRANSIENT
  * @cost_throttled_utok:	cost of a retry after THROTTLED
  * @cost_unknown_utok:		cost of a retry after UNKNOWN
  * @admit_above_utok:		when not 0, a retry also needs a balance above this
- * @window_ns:			deposits lapse after this long; 0 adds them to the reserve
+ * @window_ns:			deposits lapse after this long, at least 10; 0 is never, they join
+ *				the reserve
  * @max_retrying:		retries outstanding at one time; 0 is no limit
  * @retrying_ppm:		the same as a share of the calls outstanding; 0 is no limit
  * @flags:			KRETRY_BUDGET_…
@@ -331,29 +335,31 @@ enum kretry_throttled_as {
 
 /**
  * struct kretry_breaker - when to stop calling a dependency, and how to come back
- * @consecutive:	opens at this many failures in a row; 0 disables the rule
- * @min_calls:		the ratio rules need this many results in the window
+ * @consecutive:	opens at this many failures in a row, at most 65535; 0 disables the rule
+ * @min_calls:		the ratio rules need this many results in the window, at most what it holds
+ *			for certain: window_calls in whole tenths, or 32768 with window_ns; 0 is 1
  * @ratio_ppm:		opens at this share of failures in the window; 0 disables the rule
  * @slow_ppm:		opens at this share of slow calls in the window; 0 disables the rule
  * @half_open_ppm:	when not 0, half-open is judged after all probes by this share of failures
  * @open_growth_ppm:	open time is multiplied by this while probes keep failing; 0 is KRETRY_PPM
- * @open_jitter_ppm:	open time is lengthened by up to this share of it
- * @window_calls:	the window rotates after this many results; 0 uses window_ns
- * @probes:		attempts admitted at one time while half-open, host-wide
- * @successes_to_close:	successes while half-open that close it
+ * @open_jitter_ppm:	open time is lengthened by up to this share of it, at most 0.5; at the cap
+ *			it is shortened instead
+ * @window_calls:	the window rotates after this many results, 10 to 655350; 0 uses window_ns
+ * @probes:		attempts admitted at one time while half-open, host-wide, at most 255; 0 is
+ *			no breaker, and all else is 0 then
+ * @successes_to_close:	successes while half-open that close it, at most 255; 0 is 1
  * @min_reporters:	failures must come from this many processes, 1 to 8; 0 is 1
  * @throttled:		enum kretry_throttled_as, while closed
  * @throttled_half_open: enum kretry_throttled_as, while half-open
  * @reserved:		0
  * @flags:		KRETRY_BREAKER_…
- * @open_ns:		open time
- * @open_cap_ns:	most it grows to
- * @window_ns:		the window's length
+ * @open_ns:		open time; not 0
+ * @open_cap_ns:	most it grows to, at least open_ns
+ * @window_ns:		the window's length, at least 10. A ratio rule and min_reporters above 1
+ *			need this or window_calls, and nothing else may have it
  * @probe_timeout_ns:	a probe not reported for this long after its deadline is lost; not 0
- * @slow_ns:		a call that took longer is slow
+ * @slow_ns:		a call that took longer is slow; a slow probe has failed
  * @ramp_ns:		after closing, admission grows to all over this long; 0 is at once
- *
- * All zero is no breaker.
  */
 struct kretry_breaker {
 	__u32		consecutive;
@@ -395,7 +401,7 @@ struct kretry_pacing {
 #define KRETRY_POLICY_HINT_MAX		0x04	/* never sooner than the own delay either */
 #define KRETRY_POLICY_HINT_EXACT	0x08	/* the hint as it is, however short: no spread */
 #define KRETRY_POLICY_HINT_SHARED	0x10	/* a hint cools the key for the whole host */
-#define KRETRY_POLICY_WAIT_OPEN		0x20	/* a retry waits while the breaker is open */
+#define KRETRY_POLICY_WAIT_OPEN		0x20	/* retries wait while the breaker is open */
 #define KRETRY_POLICY_PACE_ALL		0x40	/* pacing counts first attempts too */
 
 /* flags of an opening: of this call, not of the policy */

@@ -120,17 +120,22 @@ static int device_open(struct kretry *k, const char *path)
 	return ret;
 }
 
-/* Steps are many and read; they must not keep a policy from being registered for ever. */
-static void init_lock(pthread_rwlock_t *lock)
-{
-	pthread_rwlockattr_t attr;
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t at_fork = PTHREAD_ONCE_INIT;
 
-	pthread_rwlockattr_init(&attr);
-#ifdef __GLIBC__
-	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-#endif
-	pthread_rwlock_init(lock, &attr);
-	pthread_rwlockattr_destroy(&attr);
+void lock_library(void)
+{
+	pthread_mutex_lock(&library);
+}
+
+void unlock_library(void)
+{
+	pthread_mutex_unlock(&library);
+}
+
+static void prepare_fork(void)
+{
+	pthread_atfork(lock_library, unlock_library, unlock_library);
 }
 
 int kretry_open(struct kretry **kp, const char *path, unsigned int flags)
@@ -144,7 +149,7 @@ int kretry_open(struct kretry **kp, const char *path, unsigned int flags)
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return -ENOMEM;
-	init_lock(&k->lock);
+	pthread_once(&at_fork, prepare_fork);
 	k->fd = -1;
 	if (flags & KRETRY_PROCESS_ONLY)
 		snprintf(k->reason, sizeof(k->reason),
@@ -163,10 +168,11 @@ void kretry_close(struct kretry *k)
 {
 	if (!k)
 		return;
+	lock_library();
 	policy_drop_all(k);
+	unlock_library();
 	if (k->fd >= 0)
 		close(k->fd);
-	pthread_rwlock_destroy(&k->lock);
 	free(k);
 }
 
@@ -195,8 +201,11 @@ int kretry_info(struct kretry *k, struct kretry_info *info)
 		return ret < 0 ? ret : 0;
 	}
 	info->abi_version = KRETRY_ABI_VERSION;
+	info->features = PROCESS_FEATURES;
 	info->max_batch = PROCESS_MAX_BATCH;
 	info->max_policies = PROCESS_MAX_POLICIES;
+	info->max_keys = PROCESS_MAX_KEYS;
+	info->max_linger_ns = PROCESS_MAX_LINGER_NS;
 	return 0;
 }
 
@@ -204,11 +213,11 @@ int kretry_shutdown(struct kretry *k)
 {
 	int ret = 0;
 
-	pthread_rwlock_wrlock(&k->lock);
+	lock_library();
 	if (k->fd >= 0)
 		ret = device_ioctl(k, KRETRY_IOC_SHUTDOWN, NULL);
 	if (ret >= 0)
 		policy_drop_all(k);
-	pthread_rwlock_unlock(&k->lock);
+	unlock_library();
 	return ret < 0 ? ret : 0;
 }

@@ -22,35 +22,114 @@
 /* Limits of the process as a backend; the policies are as many as the module allows one user. */
 #define PROCESS_MAX_POLICIES	4096
 #define PROCESS_MAX_BATCH	65536
+#define PROCESS_MAX_KEYS	4096
+#define PROCESS_MAX_LINGER_NS	3600000000000ULL
+#define PROCESS_FEATURES                                                                           \
+	(KRETRY_FEATURE_NAMED | KRETRY_FEATURE_BUDGET | KRETRY_FEATURE_BREAKER |                   \
+	 KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT)
 
 #define POLICY_BUCKETS		256
+#define KEY_BUCKETS		1024
 
-struct policy_entry {
-	struct policy_entry	*next;
-	struct kretry_policy	policy;
+/*
+ * A probe that has not been reported. @generation is the op's, and its alone; @period is that of
+ * the key when it was given.
+ */
+struct lease {
+	struct lease		*next;
+	const struct kretry	*owner;
+	u64			expires_ns;
+	u32			generation;
+	u32			period;
+};
+
+struct key_state {
+	struct key_state	*next;
+	struct lease		*leases;
+	u64			key;
+	struct kretry_shared	shared;
+	bool			used;		/* since the scan for room last came by */
 };
 
 /*
- * The table holds the policies of the module too: if the module fails a STEP for a reason of its
- * own, the process can still decide by the same parameters.
+ * What a policy is to all who hold it. One with a name may have many holders, on many handles of
+ * the process; one without has its entry in a handle. With the module as the backend there is one
+ * for each entry, for the case that the module fails a STEP for a reason of its own.
  */
+struct policy_state {
+	struct kretry_policy	params;
+	struct policy_state	*next_named;
+	struct key_state	**buckets;	/* from the first key on */
+	struct key_state	*overflow;
+	struct kretry_stat	count;		/* and the mode of all keys */
+	u64			left_ns;	/* when the last holder went */
+	u32			holders;
+	u32			generation;	/* the last one given; never 0 when given */
+	u32			hand;		/* where the scan for room goes on */
+	bool			named;		/* its name finds it */
+};
+
+struct policy_entry {
+	struct policy_entry	*next;
+	struct policy_state	*state;
+	u32			id;
+	u32			open_flags;
+};
+
+/* All but fd and reason is under the lock of the library. */
 struct kretry {
 	int			fd;		/* -1: the process decides */
-	pthread_rwlock_t	lock;		/* the four fields below */
 	struct policy_entry	*buckets[POLICY_BUCKETS];
 	u32			policies;
 	u32			last_id;	/* ids are cyclic: not soon reused */
 	char			reason[256];
 };
 
+/*
+ * handle.c: one lock for the whole library, held across fork(), so that the child finds everything
+ * in order. With the module as the backend a STEP does not take it.
+ */
+void lock_library(void);
+void unlock_library(void);
+
 /* An ioctl on the device: 0 or more, or -errno. */
 int device_ioctl(const struct kretry *k, unsigned long cmd, void *arg);
 
-/* policy.c: callers hold the lock */
-const struct kretry_policy *policy_find(const struct kretry *k, u32 id);
+/* In all that follows callers hold the lock. */
+
+/* policy.c */
+struct policy_entry *policy_find(const struct kretry *k, u32 id);
 void policy_drop_all(struct kretry *k);
 
-/* The clock of policy @id, or -ENOENT. */
+/* named.c: names are those of the process. What is got holds the state until it is put. */
+struct policy_state *state_new(const struct kretry_policy *params);
+int named_create(const struct kretry_policy *params, struct policy_state **state);
+int named_open(const char *name, u32 open_flags, struct policy_state **state);
+int named_unlink(const char *name, u32 open_flags);
+unsigned int named_list(struct kretry_policy_entry *entries, unsigned int count);
+void state_put(struct policy_state *state);
+
+/* shared.c */
+int shared_step(const struct kretry *k, struct policy_state *state, struct kretry_op *op, u64 now,
+		u64 rnd);
+bool shared_has_leases(const struct kretry *k, const struct policy_state *state);
+void shared_return_leases(const struct kretry *k, struct policy_state *state);
+
+/* keys.c: the key's state as it is at @now; NULL is for want of memory */
+struct key_state *key_get(struct policy_state *state, u64 key, u64 now, bool *overflow);
+struct key_state *key_find(const struct policy_state *state, u64 key);
+void key_advance(struct policy_state *state, struct key_state *key, u64 now);
+void keys_each(struct policy_state *state,
+	       void (*each)(struct policy_state *state, struct key_state *key, void *arg),
+	       void *arg);
+void keys_free(struct policy_state *state);
+void key_note_change(struct policy_state *state, u8 was, u8 is);
+u32 key_generation(struct policy_state *state);
+
+/* step.c: fresh random numbers */
+int draw_random(u64 *rnd, unsigned int count);
+
+/* The clock of policy @id, or a negative errno. Takes the lock. */
 int policy_clock(struct kretry *k, u32 id);
 
 #endif /* KRETRY_INTERNAL_H */

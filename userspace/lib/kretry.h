@@ -69,16 +69,58 @@ int kretry_shutdown(struct kretry *k);
 void kretry_policy_init(struct kretry_policy *policy);
 
 /*
- * Register @policy; its id is then in @policy->id. Errors: EINVAL for parameters outside their
- * documented range, EOPNOTSUPP for parts this build does not have, EDQUOT, ENOMEM.
+ * Register @policy; its id is then in @policy->id. With a name it is shared: the existing policy of
+ * that name, if its parameters are the same, or a new one. Errors: EINVAL for parameters outside
+ * their documented range, EOPNOTSUPP for parts this build does not have, EEXIST for other
+ * parameters under that name, EPERM, EDQUOT, ENOMEM.
+ *
+ * Where the process decides, names are those of the process: shared by its handles and threads, and
+ * copied by fork(). From then on parent and child have each their own budgets and breakers.
  */
 int kretry_policy_create(struct kretry *k, struct kretry_policy *policy);
 
-/* Read the parameters of policy @id. Errors: ENOENT. */
+/*
+ * Open the policy @name; its id is then in @id. @open_flags is of KRETRY_OPEN_GLOBAL and _NOTIFY.
+ * Errors: ENOENT, EACCES, EINVAL for a name that is empty or too long, EDQUOT, ENOMEM.
+ */
+int kretry_policy_open(struct kretry *k, const char *name, unsigned int open_flags, uint32_t *id);
+
+/* Free the name; those who hold the policy keep it. Errors: ENOENT, EPERM, EINVAL. */
+int kretry_policy_unlink(struct kretry *k, const char *name, unsigned int open_flags);
+
+/* The named policies that the caller may see, in an array for the caller to free(). */
+int kretry_policy_list(struct kretry *k, struct kretry_policy_entry **entries, unsigned int *count);
+
+/* Read the parameters of policy @id. Errors: ENOENT, EACCES. */
 int kretry_policy_get(struct kretry *k, uint32_t id, struct kretry_policy *policy);
 
-/* Forget policy @id. Errors: ENOENT. */
+/* Forget policy @id. Errors: ENOENT, EBUSY for one with probes of this handle under way. */
 int kretry_policy_close(struct kretry *k, uint32_t id);
+
+/*
+ * The parameters of another system: kretry_preset_name(0), (1), … until NULL. Errors: ENOENT.
+ * userspace/presets.md says what is the same as there and what differs.
+ */
+int kretry_preset(const char *name, struct kretry_policy *policy);
+const char *kretry_preset_name(unsigned int i);
+
+/*
+ * The key of a dependency, which other programs find too: the first 8 bytes, little-endian, of
+ * SHA-256 of @origin, "scheme://host:port", in lower case; 1 where that is 0.
+ */
+uint64_t kretry_key(const char *origin);
+
+/*
+ * Counters of the policy @stat->policy or, with KRETRY_SCOPE_KEY in @stat->flags, the state of
+ * @stat->key. Errors: ENOENT, EACCES, EINVAL.
+ */
+int kretry_stat(struct kretry *k, struct kretry_stat *stat);
+
+/*
+ * Have the breaker of @force->policy, or of one key of it, do as @force->mode says. Errors: ENOENT,
+ * EPERM, EINVAL.
+ */
+int kretry_force(struct kretry *k, struct kretry_force *force);
 
 /* -------- decisions -------- */
 
@@ -151,7 +193,8 @@ int kretry_sched_init(struct kretry_sched **sp, struct kretry *k, struct io_urin
 		      unsigned int max_tasks);
 
 /*
- * Forget all tasks without calling them, cancel their timeouts and wait for these. NULL is allowed.
+ * Forget all tasks without calling them, give back the probes they hold, cancel their timeouts and
+ * wait for these. NULL is allowed.
  * On a shared ring it submits what is queued, and takes its own completions out from between those
  * of others, which stay in their order: so no completion may be under way, looked at and not yet
  * marked seen. Only if the ring is full of others' completions, or is of mixed sizes, some with the
@@ -161,9 +204,9 @@ void kretry_sched_exit(struct kretry_sched *s);
 
 /*
  * Start an operation: @op gives policy, key, user_data and the IDEMPOTENT flag. Its first attempt
- * is called from kretry_sched_run() or kretry_sched_poll(), or its done if it is not admitted. @tp
- * may be NULL. Errors: EBUSY for max_tasks tasks in flight, EINVAL for another flag, those of
- * kretry_step().
+ * is called from kretry_sched_run() or kretry_sched_poll(), or its done if it is not admitted. A
+ * retry under KRETRY_POLICY_WAIT_OPEN sleeps until the breaker admits it. @tp may be NULL. Errors:
+ * EBUSY for max_tasks tasks in flight, EINVAL for another flag, those of kretry_step().
  */
 int kretry_sched_start(struct kretry_sched *s, const struct kretry_op *op,
 		       const struct kretry_task_ops *ops, void *arg, struct kretry_task **tp);

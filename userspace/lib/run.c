@@ -190,9 +190,6 @@ static bool remove_timers(struct kretry_sched *s)
 	struct kretry_task *task;
 	int tries = DRAIN_TRIES;
 
-	/* First of all, so that no completion finds a task to call. */
-	for (task = s->tasks; task < s->tasks + s->max_tasks; task++)
-		task->state = TASK_FREE;
 	for (task = s->tasks; task < s->tasks + s->max_tasks; task++) {
 		while (task->timer == TIMER_ARMED || task->timer == TIMER_UNWANTED) {
 			if (timer_remove(task))
@@ -240,10 +237,14 @@ static bool drain_submissions(struct kretry_sched *s)
 
 void kretry_sched_exit(struct kretry_sched *s)
 {
+	struct kretry_task *task;
 	bool unused = true;
 
 	if (!s)
 		return;
+	/* First of all, so that no completion finds a task to call. */
+	for (task = s->tasks; task < s->tasks + s->max_tasks; task++)
+		sched_forget(task);
 	if (s->ring == &s->own_ring) {
 		io_uring_queue_exit(&s->own_ring);
 	} else {

@@ -64,6 +64,12 @@ static void finish(struct kretry_task *task)
 	ops->done(task, &op, task->arg);
 }
 
+/* To an attempt, or to another BEGIN. */
+static bool goes_on(const struct kretry_op *op)
+{
+	return op->verdict == KRETRY_GO || op->verdict == KRETRY_RETRY;
+}
+
 /*
  * Ask for a decision. When there is none any more, the policy having been closed, say, the
  * operation ends as a malformed op of a batch does.
@@ -76,8 +82,7 @@ static void decide(struct kretry_task *task)
 		task->op.verdict = KRETRY_ERROR;
 		task->op.flags = (u16)((task->op.flags & KRETRY_OP_IN_MASK) | (u16)(-ret << 8));
 	}
-	task->state = task->op.verdict == KRETRY_GO || task->op.verdict == KRETRY_RETRY ?
-		      TASK_WAITING : TASK_OVER;
+	task->state = goes_on(&task->op) ? TASK_WAITING : TASK_OVER;
 }
 
 static bool is_due(const struct kretry_task *task)
@@ -85,7 +90,10 @@ static bool is_due(const struct kretry_task *task)
 	return kretry_now(task->clockid) >= task->op.deadline_ns;
 }
 
-/* The deadline has come. The answer to a BEGIN may be another deadline: then there is work. */
+/*
+ * The deadline has come. The answer to a BEGIN may be another deadline, of the attempt or, where
+ * the breaker is still open, of another BEGIN: then there is work.
+ */
 static void begin_attempt(struct kretry_task *task)
 {
 	if (task->op.verdict == KRETRY_RETRY && task->op.flags & KRETRY_OP_READMIT) {
@@ -95,7 +103,7 @@ static void begin_attempt(struct kretry_task *task)
 			finish(task);
 			return;
 		}
-		if (!is_due(task)) {
+		if (task->op.verdict == KRETRY_RETRY || !is_due(task)) {
 			sched_add_work(task);
 			return;
 		}
@@ -203,7 +211,7 @@ int kretry_sched_start(struct kretry_sched *s, const struct kretry_op *op,
 	task->arg = arg;
 	task->op = first;
 	task->clockid = clockid;
-	task->state = first.verdict == KRETRY_GO ? TASK_WAITING : TASK_OVER;
+	task->state = goes_on(&first) ? TASK_WAITING : TASK_OVER;
 	if (tp)
 		*tp = task;
 	sched_add_work(task);
@@ -244,6 +252,16 @@ int kretry_task_cancel(struct kretry_task *task)
 	timer_disown(task);
 	finish(task);
 	return 0;
+}
+
+/* The end of the scheduler: a probe that is under way shall not be lost to the others. */
+void sched_forget(struct kretry_task *task)
+{
+	if (task->state != TASK_FREE && task->op.flags & KRETRY_OP_PROBE) {
+		task->op.event = KRETRY_EVENT_CANCELLED;
+		kretry_step(task->sched->k, &task->op);
+	}
+	task->state = TASK_FREE;
 }
 
 const struct kretry_op *kretry_task_op(const struct kretry_task *task)

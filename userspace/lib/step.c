@@ -22,7 +22,7 @@ uint64_t kretry_now(clockid_t clockid)
  * From the kernel at the time of the request, and nothing is kept: a pool in the process would be
  * copied by fork() and by snapshots of a virtual machine, and the copies would come back in step.
  */
-static int draw(u64 *rnd, unsigned int count)
+int draw_random(u64 *rnd, unsigned int count)
 {
 	size_t size = count * sizeof(*rnd);
 	size_t have = 0;
@@ -40,19 +40,21 @@ static int draw(u64 *rnd, unsigned int count)
 
 static int process_step(struct kretry *k, struct kretry_op *op)
 {
-	const struct kretry_policy *policy;
-	u64 rnd = 0;
-	int ret = 0;
+	struct policy_entry *entry;
+	struct policy_state *state;
+	int ret = -ENOENT;
+	u64 now, rnd = 0;
 
-	pthread_rwlock_rdlock(&k->lock);
-	policy = policy_find(k, op->policy);
-	if (!policy)
-		ret = -ENOENT;
-	else if (kretry_needs_draw(policy, op))
-		ret = draw(&rnd, 1);
-	if (!ret)
-		ret = kretry_decide(policy, op, kretry_now((clockid_t)policy->clockid), rnd);
-	pthread_rwlock_unlock(&k->lock);
+	lock_library();
+	entry = policy_find(k, op->policy);
+	if (entry) {
+		state = entry->state;
+		ret = kretry_needs_draw(&state->params, op) ? draw_random(&rnd, 1) : 0;
+		now = kretry_now((clockid_t)state->params.clockid);
+		if (!ret)
+			ret = shared_step(k, state, op, now, rnd);
+	}
+	unlock_library();
 	return ret;
 }
 
@@ -65,6 +67,7 @@ static bool is_answer(int ret)
 	switch (ret) {
 	case -EINVAL:
 	case -ENOENT:
+	case -EACCES:
 	case -EFAULT:
 	case -EOPNOTSUPP:
 	case -ENOBUFS:
@@ -93,22 +96,22 @@ static void mark_error(struct kretry_op *op, int error)
 }
 
 /* Draws for the ops that need one: one call to the kernel for all of them. */
-static int draw_chunk(const struct kretry_policy **policies, const struct kretry_op *ops,
+static int draw_chunk(struct policy_entry **entries, const struct kretry_op *ops,
 		      unsigned int count, u64 *rnd)
 {
 	unsigned int wanted = 0;
 	unsigned int i;
 
 	for (i = 0; i < count; i++)
-		if (policies[i] && kretry_needs_draw(policies[i], &ops[i]))
+		if (entries[i] && kretry_needs_draw(&entries[i]->state->params, &ops[i]))
 			wanted++;
-	return draw(rnd, wanted);
+	return draw_random(rnd, wanted);
 }
 
 /* Called with the lock held. */
 static int process_chunk(struct kretry *k, struct kretry_op *ops, unsigned int count)
 {
-	const struct kretry_policy *policies[CHUNK];
+	struct policy_entry *entries[CHUNK];
 	u64 monotonic = kretry_now(CLOCK_MONOTONIC);
 	u64 boottime = kretry_now(CLOCK_BOOTTIME);
 	u64 rnd[CHUNK];
@@ -117,19 +120,20 @@ static int process_chunk(struct kretry *k, struct kretry_op *ops, unsigned int c
 	int ret;
 
 	for (i = 0; i < count; i++)
-		policies[i] = policy_find(k, ops[i].policy);
-	ret = draw_chunk(policies, ops, count, rnd);
+		entries[i] = policy_find(k, ops[i].policy);
+	ret = draw_chunk(entries, ops, count, rnd);
 	if (ret < 0)
 		return ret;
 	for (i = 0; i < count; i++) {
-		bool drawn = policies[i] && kretry_needs_draw(policies[i], &ops[i]);
+		struct policy_state *state = entries[i] ? entries[i]->state : NULL;
+		bool drawn = state && kretry_needs_draw(&state->params, &ops[i]);
 		u64 own = drawn ? *next++ : 0;
 
 		ret = -ENOENT;
-		if (policies[i])
-			ret = kretry_decide(policies[i], &ops[i],
-					    policies[i]->clockid == CLOCK_BOOTTIME ? boottime :
-					    monotonic, own);
+		if (state)
+			ret = shared_step(k, state, &ops[i],
+					  state->params.clockid == CLOCK_BOOTTIME ? boottime :
+					  monotonic, own);
 		if (ret < 0)
 			mark_error(&ops[i], ret);
 	}
@@ -148,9 +152,9 @@ static int process_batch(struct kretry *k, struct kretry_op *ops, unsigned int c
 		return -EFAULT;
 	while (done < count && !ret) {
 		chunk = min(count - done, (unsigned int)CHUNK);
-		pthread_rwlock_rdlock(&k->lock);
+		lock_library();
 		ret = process_chunk(k, ops + done, chunk);
-		pthread_rwlock_unlock(&k->lock);
+		unlock_library();
 		if (!ret)
 			done += chunk;
 	}

@@ -81,6 +81,7 @@ static inline bool sched_owns(const struct io_uring_cqe *cqe)
 void sched_add_work(struct kretry_task *task);
 void sched_serve(struct kretry_sched *s);
 void sched_expire(struct kretry_task *task);
+void sched_forget(struct kretry_task *task);
 
 /* timer.c: arm and remove return false when there is no room on the ring */
 bool timer_arm(struct kretry_task *task);

@@ -5,7 +5,8 @@ import csv
 import statistics
 from dataclasses import dataclass, field
 
-VERSION = 1
+VERSION = 2
+UTOK = 10**6
 
 
 class BadData(ValueError):
@@ -23,6 +24,17 @@ class Setup:
     @property
     def outage_bins(self):
         return -(-self.outage_ns // self.bin_ns)
+
+
+@dataclass
+class Limits:
+    """Of a run's policy, what is needed to say what it must never allow. 0 where it has no such part."""
+    host_wide: int
+    capacity_utok: int
+    deposit_utok: int
+    refill_utok_per_s: int
+    open_ns: int
+    pace_ns: int
 
 
 @dataclass
@@ -59,6 +71,7 @@ class Run:
     reset_ns: int
     up_ns: int
     window_ns: int
+    limits: Limits
     lines: int = 0
     complete: bool = False
     requests: dict = field(default_factory=dict)
@@ -74,6 +87,14 @@ class Run:
         """Every request from T0 to the end of the window, in order."""
         found = [r for r in self.requests.values() if 0 <= r.time_ns < self.window_ns]
         return sorted(found, key=lambda r: (r.time_ns, r.client))
+
+    def attempts(self):
+        """What the clients did, from the start of the run on, in order."""
+        found = [r for r in self.requests.values() if r.start_ns is not None]
+        return sorted(found, key=lambda r: (r.start_ns, r.attempt, r.client))
+
+    def probes(self):
+        return [r for r in self.attempts() if r.probe]
 
     def bins(self, served=None):
         counts = [0] * (self.window_ns // self.setup.bin_ns)
@@ -112,7 +133,7 @@ def _feed(state, fields):
         state["setup"] = Setup(*(int(text) for text in fields[2:]))
     elif kind == "run":
         seed, numbers = int(fields[2]), [int(text) for text in fields[5:]]
-        run = Run(state["setup"], fields[1], seed, fields[3], fields[4], *numbers)
+        run = Run(state["setup"], fields[1], seed, fields[3], fields[4], *numbers[:3], Limits(*numbers[3:]))
         state["runs"][run.row, seed] = run
     elif kind == "done":
         state["done"] = int(fields[1])
@@ -138,6 +159,10 @@ def read(path):
     return rows
 
 
+# Over this long after the reset requests are compared with the operations they were for.
+AMPLIFIED_NS = 10 * 10**9
+
+
 @dataclass
 class Metrics:
     """What one run shows. The names are those of the columns."""
@@ -148,6 +173,7 @@ class Metrics:
     requests: int       # of each client from its reset call to its first success
     gave_up: int
     probes: int
+    amplification: float
     all_served_ns: int | None
 
 
@@ -164,6 +190,12 @@ def _until_success(run, client):
     return taken, None
 
 
+def _amplification(run):
+    """Requests an operation, from the calls that were reset on."""
+    found = [r for r in run.attempts() if r.answer == "reset" or 0 <= r.start_ns < AMPLIFIED_NS]
+    return len(found) / max(1, len({(r.client, r.call) for r in found}))
+
+
 def measure(run):
     bins, outage = run.bins(), run.setup.outage_bins
     clients = [_until_success(run, client) for client in range(run.setup.clients)]
@@ -176,6 +208,7 @@ def measure(run):
         requests=sum(len(taken) for taken, _ in clients),
         gave_up=sum(1 for stop in run.stops if 0 <= stop[2] < run.window_ns),
         probes=sum(r.probe for r in run.after_t0()),
+        amplification=_amplification(run),
         all_served_ns=None if None in ends else max(ends),
     )
 
@@ -186,6 +219,15 @@ class Row:
     label: str
     runs: list
     metrics: list
+
+    @property
+    def limits(self):
+        return self.runs[0].limits
+
+    @property
+    def title(self):
+        """The label, where it does not stand below the row that it adds to."""
+        return "full jitter " + self.label if self.label.startswith("+") else self.label
 
     def values(self, name):
         return [getattr(m, name) for m in self.metrics]

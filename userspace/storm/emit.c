@@ -2,7 +2,8 @@
 /*
  * The raw data, one line each, fields separated by ';', times in ns relative to T0:
  *   storm;VERSION;clients;capacity;bin_ns;outage_ns;service_ns
- *   run;ROW;SEED;label;backend;reset;up;window_ns     reset, up: when these were really done
+ *   run;ROW;SEED;label;backend;reset;up;window_ns;host_wide;capacity_utok;deposit_request_utok;
+ *       refill_utok_per_s;open_ns;pace_ns             reset, up: when these were really done
  *   client;ROW;SEED;client;call;attempt;start;deadline;end;answer;probe
  *   server;ROW;SEED;client;call;attempt;arrival;answer
  *   stop;ROW;SEED;client;call;time;verdict            a call was given up
@@ -60,8 +61,22 @@ static void emit_server(FILE *out, const struct storm_run *run, const struct sto
 
 void storm_emit_head(FILE *out)
 {
-	fprintf(out, "storm;1;%u;%u;%llu;%llu;%llu\n", STORM_CLIENTS, STORM_CAPACITY, STORM_BIN_NS,
+	fprintf(out, "storm;2;%u;%u;%llu;%llu;%llu\n", STORM_CLIENTS, STORM_CAPACITY, STORM_BIN_NS,
 		STORM_OUTAGE_NS, STORM_SERVICE_NS);
+}
+
+/* Of the policy what is needed to say what it must never allow. */
+static void emit_head(FILE *out, const struct storm_run *run)
+{
+	const struct kretry_policy *p = &run->row->policy;
+
+	fprintf(out, "run;%s;%" PRIu64 ";%s;%s;%" PRId64 ";%" PRId64 ";%" PRIu64,
+		run->row->name, run->seed, run->row->label,
+		run->backend == KRETRY_BACKEND_MODULE ? "module" : "process",
+		since_t0(run, run->reset_ns), since_t0(run, run->up_ns), run->window_ns);
+	fprintf(out, ";%d;%llu;%llu;%llu;%llu;%llu\n", run->row->host_wide,
+		p->budget.capacity_utok, p->budget.deposit_request_utok,
+		p->budget.refill_utok_per_s, p->breaker.open_ns, p->pacing.pace_ns);
 }
 
 void storm_emit_run(FILE *out, const struct storm_run *run)
@@ -69,10 +84,7 @@ void storm_emit_run(FILE *out, const struct storm_run *run)
 	size_t i, lines = run->server.count;
 	unsigned int id;
 
-	fprintf(out, "run;%s;%" PRIu64 ";%s;%s;%" PRId64 ";%" PRId64 ";%" PRIu64 "\n",
-		run->row->name, run->seed, run->row->label,
-		run->backend == KRETRY_BACKEND_MODULE ? "module" : "process",
-		since_t0(run, run->reset_ns), since_t0(run, run->up_ns), run->window_ns);
+	emit_head(out, run);
 	for (id = 0; id < STORM_CLIENTS; id++) {
 		for (i = 0; i < run->clients[id].count; i++)
 			emit_client(out, run, &run->clients[id].records[i]);

@@ -67,14 +67,10 @@ def _spread(values, write):
     return "" if low == high else f"{low.removesuffix(' s')}–{high.removesuffix(' s')}"
 
 
-def has_breaker(row):
-    return any(row.values("probes"))
-
-
 def _cells(row):
     for column in COLUMNS:
         _, _, metric, write = column
-        if metric == "probes" and not has_breaker(row):
+        if metric == "probes" and not row.limits.open_ns:
             yield column, "–", ""
         else:
             yield column, write(row.median(metric)), _spread(row.values(metric), write)
@@ -91,11 +87,13 @@ def _table_foot(rows):
     setup, runs = rows[0].runs[0].setup, rows[0].runs
     medians = f"Medians of {len(runs)} runs, below them lowest–highest. " if len(runs) > 1 else ""
     by_module = all(run.backend == "module" for row in rows for run in row.runs)
-    yield (f"{medians}Most in {setup.bin_ns / 1e9:g} s: requests in one bin, the first after the reset, the rest of "
+    added = "Lines with + add to exponential with full jitter. " if any(r.label.startswith("+") for r in rows) else ""
+    yield (f"{medians}{added}Most in {setup.bin_ns / 1e9:g} s: requests in one bin, the first after the reset, the rest of "
            f"the outage ({setup.outage_ns / 1e9:g} s), and after it. Over: bins with more than {setup.capacity}. "
            "Requests: of each client, from its call that was reset to its first success, both counted. "
-           "Everyone served: since the reset. Deadlines are from "
-           f"{'the kernel module' if by_module else 'the library, in each process: the module was not used'}.")
+           "Gave up: operations that ended by a stop; the client thinks, and starts another. "
+           "Everyone served: since the reset. Decided by "
+           f"{'the kernel module' if by_module else 'the library, in each process: nothing was host-wide'}.")
 
 
 def table(rows, style):
@@ -125,22 +123,21 @@ def _cell(count, line, unit, style, capacity):
 
 
 def panel(row, highest, seconds_shown, style):
-    """Arrivals in each bin of the typical run against the capacity."""
+    """Arrivals in each bin of the typical run against the capacity, as high as they need."""
     run, m = row.typical()
     setup = run.setup
     bins = run.bins()[:seconds_shown * 10**9 // setup.bin_ns]
     per, counts = _columns_of(bins, width() - AXIS_WIDTH)
     unit = max(setup.capacity, -(-highest // PANEL_LINES))
-    lines = [style.bold(row.label) + style.dim(f"  (seed {run.seed}: peak after the outage {m.after}, "
-                                               f"all served after {seconds(m.all_served_ns)})")]
-    for line in reversed(range(-(-highest // unit))):
+    lines = [style.bold(row.title) + style.dim(f": peak after the outage {m.after}, everyone served "
+                                               f"after {seconds(m.all_served_ns)}")]
+    for line in reversed(range(-(-max(*counts, setup.capacity + 1) // unit))):
         mark = str((line + 1) * unit) if line % 2 == 1 or line == 0 else ""
         lines.append(mark.rjust(AXIS_WIDTH - 2) + " │" +
                      "".join(_cell(count, line, unit, style, setup.capacity) for count in counts))
     down = -(-setup.outage_bins // per)
     lines.append(" " * (AXIS_WIDTH - 2) + " └" + style.over("▒" * down) + "─" * (len(counts) - down))
-    lines.append(_time_axis(len(counts), per * setup.bin_ns))
-    return lines
+    return lines, _time_axis(len(counts), per * setup.bin_ns)
 
 
 def _time_axis(columns, column_ns):
@@ -160,9 +157,12 @@ def shown_seconds(rows):
 
 
 def chart(rows, style):
+    """All to one scale, and one axis of time below them all."""
     setup, highest = rows[0].runs[0].setup, max(max(row.typical()[0].bins()) for row in rows)
     lines = textwrap.wrap(f"Requests in each {setup.bin_ns / 1e9:g} s since the reset, in the run nearest to the "
                           f"medians; ___ the {setup.capacity} that can be served, ▒ the outage", width())
+    axis = ""
     for row in rows:
-        lines += [""] + panel(row, highest, shown_seconds(rows), style)
-    return lines
+        drawn, axis = panel(row, highest, shown_seconds(rows), style)
+        lines += drawn
+    return [*lines, axis]

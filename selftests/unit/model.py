@@ -17,10 +17,12 @@ BEGIN, OK, CANCELLED, TRANSIENT, THROTTLED, UNKNOWN, PERMANENT = range(1, 8)
 GO, RETRY, DONE = 1, 2, 3
 STOP_PERMANENT, STOP_UNSAFE, STOP_LIMIT, STOP_HINT, STOP_ELAPSED = range(16, 21)
 
-IDEMPOTENT, HINT, NO_RETRY, QUEUE = 1, 2, 4, 8
+IDEMPOTENT, HINT, NO_RETRY, QUEUE, AFTER_THROTTLED, AFTER_UNKNOWN = 1, 2, 4, 8, 16, 32
+KEPT = IDEMPOTENT | AFTER_THROTTLED | AFTER_UNKNOWN
 CLAMPED = 0x400
 ASSUME_IDEMPOTENT, HINT_CLAMP, HINT_MAX, HINT_EXACT = 1, 2, 4, 8
-POLICY_FLAGS, POLICY_NOT_BUILT = 0x7F, 0x70
+HINT_SHARED, WAIT_OPEN, PACE_ALL = 16, 32, 64
+POLICY_FLAGS = 0x7F
 
 FIXED, LINEAR, EXPONENTIAL, DECORRELATED, SLOTTED, TABLE = range(1, 7)
 NONE, FULL, EQUAL, PROPORTIONAL, ADDITIVE = range(5)
@@ -28,13 +30,27 @@ NONE, FULL, EQUAL, PROPORTIONAL, ADDITIVE = range(5)
 Policy = namedtuple(
     "Policy",
     "size id flags open_flags clockid max_retries uid gid mode reserved linger_ns name"
-    " max_elapsed_ns reset_after_ns slack_ns hint_limit_ns hint_over_own_ns backoff rest",
+    " max_elapsed_ns reset_after_ns slack_ns hint_limit_ns hint_over_own_ns"
+    " backoff budget breaker pacing",
 )
 Backoff = namedtuple(
     "Backoff",
     "strategy jitter table_len reserved multiplier_ppm jitter_ppm reserved2"
     " base_ns base_throttled_ns cap_ns floor_ns table_ns",
 )
+Budget = namedtuple(
+    "Budget",
+    "capacity initial reserve_cap refill deposit_request deposit_first_success"
+    " deposit_retry_success drain cost_transient cost_throttled cost_unknown admit_above window_ns"
+    " max_retrying retrying_ppm flags reserved",
+)
+Breaker = namedtuple(
+    "Breaker",
+    "consecutive min_calls ratio_ppm slow_ppm half_open_ppm open_growth_ppm open_jitter_ppm"
+    " window_calls probes successes_to_close min_reporters throttled throttled_half_open reserved"
+    " flags open_ns open_cap_ns window_ns probe_timeout_ns slow_ns ramp_ns",
+)
+Pacing = namedtuple("Pacing", "pace_ns horizon_ns")
 Op = namedtuple(
     "Op",
     "policy event verdict flags key user_data hint_ns attempt generation"
@@ -43,13 +59,14 @@ Op = namedtuple(
 
 TOP = 17  # fields before the backoff
 PLAIN = 11  # fields of the backoff before its table
-BUDGET_FLAGS, BUDGET_RESERVED, BREAKER_RESERVED, BREAKER_FLAGS = 15, 16, 30, 31  # in rest
+BUDGET, BREAKER = 17, 21  # fields of each
 
 
-def policy(fields, rest):
+def policy(fields, rest=(0,) * (BUDGET + BREAKER + 2)):
     """From the fields of struct kretry_policy in order; rest is what follows the backoff."""
     backoff = Backoff(*fields[TOP : TOP + PLAIN], fields[TOP + PLAIN :])
-    return Policy(*fields[:TOP], backoff, rest)
+    budget, breaker = Budget(*rest[:BUDGET]), Breaker(*rest[BUDGET : BUDGET + BREAKER])
+    return Policy(*fields[:TOP], backoff, budget, breaker, Pacing(*rest[BUDGET + BREAKER :]))
 
 
 # -------- what a policy may say --------
@@ -96,13 +113,74 @@ def naming_is_valid(p):
     name, _, padding = p.name.partition(b"\0")
     if len(name) == 64 or padding.strip(b"\0") or p.open_flags > 3 or p.linger_ns > NS_MAX:
         return False
-    return bool(name) or not (p.uid or p.gid or p.mode or p.linger_ns or p.open_flags & 1)
+    if p.mode & ~0o666 or (not name and (p.linger_ns or p.open_flags & 1)):
+        return False
+    return bool(p.open_flags & 1) or not (p.uid or p.gid or p.mode)
+
+
+def window_is_valid(ns):
+    return ns == 0 or 10 <= ns <= NS_MAX
+
+
+def budget_is_valid(b):
+    if b.capacity == 0:
+        return not any(b)
+    return (
+        max(b[:13]) <= NS_MAX
+        and max(b.initial, b.reserve_cap) <= b.capacity
+        and window_is_valid(b.window_ns)
+        and b.retrying_ppm <= PPM
+        and b.flags <= 1
+        and b.reserved == 0
+    )
+
+
+def rules_are_valid(k):
+    """What needs a window has one, which can hold the calls that the ratio rules need."""
+    if not (k.ratio_ppm or k.slow_ppm or k.min_reporters > 1):
+        return not (k.window_ns or k.window_calls or k.min_calls or k.slow_ns)
+    if bool(k.window_ns) == bool(k.window_calls):
+        return False
+    holds = 1 << 15 if k.window_ns else k.window_calls // 10 * 10
+    return (
+        max(k.ratio_ppm, k.slow_ppm) <= PPM
+        and window_is_valid(k.window_ns)
+        and (k.window_calls == 0 or 10 <= k.window_calls <= 655350)
+        and k.min_calls <= holds
+        and k.slow_ns <= (NS_MAX if k.slow_ppm else 0)
+    )
+
+
+def breaker_is_valid(k):
+    if k.probes == 0:
+        return not any(k)
+    return (
+        rules_are_valid(k)
+        and k.consecutive <= 65535
+        and k.half_open_ppm <= PPM
+        and (k.open_growth_ppm == 0 or k.open_growth_ppm >= PPM)
+        and k.open_jitter_ppm <= PPM // 2
+        and max(k.probes, k.successes_to_close) <= 255
+        and k.min_reporters <= 8
+        and max(k.throttled, k.throttled_half_open) <= 2
+        and k.reserved == 0
+        and k.flags <= 3
+        and 0 < k.open_ns <= k.open_cap_ns <= NS_MAX
+        and 0 < k.probe_timeout_ns <= NS_MAX
+        and k.ramp_ns <= NS_MAX
+    )
+
+
+def sharing_is_valid(p):
+    if p.flags & WAIT_OPEN and not p.breaker.probes:
+        return False
+    if p.pacing.pace_ns == 0 and (p.pacing.horizon_ns or p.flags & PACE_ALL):
+        return False
+    return max(p.pacing) <= NS_MAX and budget_is_valid(p.budget) and breaker_is_valid(p.breaker)
 
 
 def check(p):
-    """Of the parts that are not built only flags and reserved fields are looked at."""
     durations = p.max_elapsed_ns, p.reset_after_ns, p.slack_ns, p.hint_limit_ns, p.hint_over_own_ns
-    rest = p.rest
     valid = (
         p.flags <= POLICY_FLAGS
         and p.clockid in (1, 7)
@@ -110,14 +188,11 @@ def check(p):
         and max(durations) <= NS_MAX
         and naming_is_valid(p)
         and backoff_is_valid(p.backoff)
-        and rest[BUDGET_FLAGS] <= 1
-        and rest[BUDGET_RESERVED] == rest[BREAKER_RESERVED] == 0
-        and rest[BREAKER_FLAGS] <= 3
+        and sharing_is_valid(p)
     )
     if not valid:
         return -EINVAL
-    unbuilt = any(rest) or p.name[0] or p.open_flags or p.flags & POLICY_NOT_BUILT
-    return -EOPNOTSUPP if unbuilt else 0
+    return -EOPNOTSUPP if p.budget.max_retrying or p.budget.retrying_ppm else 0
 
 
 # -------- delays --------
@@ -237,7 +312,7 @@ def op_error(op):
     failure = TRANSIENT <= op.event <= PERMANENT
     invalid = (
         not BEGIN <= op.event <= PERMANENT
-        or op.flags & 0xF0
+        or op.flags & 0xC0
         or (op.flags & (HINT | NO_RETRY) and not failure)
         or (op.hint_ns and not op.flags & HINT)
     )
@@ -271,12 +346,23 @@ def failed(p, op, answer, start, flags):
     if op.flags & HINT:
         wait = hinted(p, op, wait, answer.rnd, answer.ceiling)
     deadline = min(answer.now + wait, NS_MAX)
-    if p.max_elapsed_ns and deadline > min(start + p.max_elapsed_ns, NS_MAX):
+    if too_late(p, start, deadline):
         return stopped._replace(verdict=STOP_ELAPSED)
+    return granted(p, op, start, flags, wait, deadline)
+
+
+def too_late(p, start, deadline):
+    return p.max_elapsed_ns and deadline > min(start + p.max_elapsed_ns, NS_MAX)
+
+
+def granted(p, op, start, flags, wait, deadline):
+    """What a refund would return is kept in the op."""
+    after = {THROTTLED: AFTER_THROTTLED, UNKNOWN: AFTER_UNKNOWN}.get(op.event, 0)
+    after *= p.budget.flags & 1
     sooner = op.flags & HINT and wait < min(op.hint_ns, NS_MAX)
     return op._replace(
         verdict=RETRY,
-        flags=flags | (CLAMPED if sooner else 0),
+        flags=flags & IDEMPOTENT | after | (CLAMPED if sooner else 0),
         attempt=min(op.attempt + 1, U32_MAX),
         start_ns=start,
         delay_ns=wait,
@@ -284,21 +370,29 @@ def failed(p, op, answer, start, flags):
     )
 
 
+def finished(op, flags):
+    flags &= IDEMPOTENT
+    return op._replace(verdict=DONE, flags=flags, attempt=0, start_ns=0, delay_ns=0, deadline_ns=0)
+
+
+def keeps_backoff(p, op, now):
+    return bool(op.start_ns) and max(0, now - op.deadline_ns) < p.reset_after_ns
+
+
 def decide(p, op, answer):
     """What kretry_decide() returns, and what it makes of the op."""
     error = op_error(op)
     if error:
         return error, op
-    flags = op.flags & IDEMPOTENT
+    flags = op.flags & KEPT
     start = min(op.start_ns or answer.now, answer.now)
     if op.event == BEGIN:
-        op = op._replace(verdict=GO, start_ns=start, deadline_ns=answer.now, generation=1)
+        op = op._replace(verdict=GO, flags=flags, start_ns=start)
+        op = op._replace(deadline_ns=answer.now, generation=1)
+    elif op.event == OK and keeps_backoff(p, op, answer.now):
+        op = op._replace(verdict=DONE, flags=flags, start_ns=start)
     elif op.event in (OK, CANCELLED):
-        soon = op.start_ns and p.reset_after_ns and answer.now - op.deadline_ns < p.reset_after_ns
-        if op.event == CANCELLED or not soon:
-            op = op._replace(attempt=0, start_ns=0, delay_ns=0, deadline_ns=0)
-        op = op._replace(verdict=DONE)
+        op = finished(op, flags)
     else:
         op = failed(p, op, answer, start, flags)
-        flags = op.flags
-    return 0, op._replace(event=0, hint_ns=0, flags=flags)
+    return 0, op._replace(event=0, hint_ns=0)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """An independent model of policies, delays, limits, hints and verdicts, in exact integers.
 
-    oracle.py policies|ops VECTORS COUNT [SEED]
+    oracle.py policies|ops|sequences VECTORS COUNT [SEED]
 
-runs VECTORS (see vectors.c) and judges every record it prints. COUNT is in policies, or in pairs
-of a policy and an operation. Without SEED a fresh one is drawn; it is printed either way.
+runs VECTORS (see vectors.c) and judges every record it prints. COUNT is in policies, in pairs of a
+policy and an operation, or in events of one key after each other. Without SEED a fresh one is
+drawn; it is printed either way.
 """
 
 import os
@@ -15,17 +16,31 @@ import sys
 from collections import namedtuple
 
 import model
+import shared
 
-OPS = 4
+OPS, STEPS = 4, 100
 POLICY = "10I Q 64s 5Q 4B 3I 4Q 64Q"
 REST = "13Q 4I 10I 4B I 6Q 2Q"
 ANSWER = "5Q q " + "IBBHQQQIIQQQ " * 2
 POLICY_FIELDS = 10 + 1 + 1 + 5 + 4 + 3 + 4 + 64
 ANSWER_FIELDS = 6 + 2 * 12
-BATCH = 4096
+REST_FIELDS = 17 + 21 + 2
+OP = "IBBHQQQIIQQQ"
+STEP = f"5Q 4I {OP} {OP} 6Q 5I 8B 4x"
+OP_FIELDS = 12
+SNAPSHOT_FIELDS = 19
+STEP_FIELDS = 9 + 2 * OP_FIELDS + SNAPSHOT_FIELDS
+EVENT, LOST, MODE = range(3)
+BATCH = 256
 SHOWN = 20
 
 Answer = namedtuple("Answer", "now rnd ceiling ceiling_next delay ret")
+Step = namedtuple("Step", "now rnd ceiling charged returned kind which reporter leased")
+Snapshot = namedtuple(
+    "Snapshot",
+    "balance reserve ages cooling pace_next half_open generation calls failures slow streak"
+    " state mode growth probes_out probes_ok probes_failed probes_lost is_new",
+)
 
 
 def shown(fields):
@@ -85,7 +100,7 @@ def judge_answer(policy, fields):
 
 
 def judge_ops(fields):
-    policy = model.policy(fields[:POLICY_FIELDS], ())
+    policy = model.policy(fields[:POLICY_FIELDS])
     wrong = []
     for i in range(OPS):
         first = POLICY_FIELDS + i * ANSWER_FIELDS
@@ -93,13 +108,107 @@ def judge_ops(fields):
     return wrong
 
 
+class History:
+    """One key as the model has it, and what the module does around its decisions."""
+
+    def __init__(self, policy, start):
+        self.key = shared.Key(policy, start)
+        self.counter = 0
+        self.leases = {}
+
+    def fresh(self):
+        self.counter += 1
+        return self.counter
+
+    def take_lease(self, which):
+        breaker, period = self.key.breaker, self.leases.pop(which, 0)
+        return breaker.state == shared.HALF_OPEN and period == breaker.generation
+
+    def event(self, step, op):
+        probe = self.take_lease(step.which)
+        if probe:
+            self.key.breaker.returned()
+        op, charged, returned, leased = self.key.apply(op, step, probe)
+        if leased:
+            self.leases[step.which] = self.key.breaker.generation
+            op = op._replace(generation=self.fresh())
+        return op, step._replace(charged=charged, returned=returned, leased=int(leased))
+
+    def step(self, step, op):
+        """The op and the step as they should be."""
+        self.key.advance(step.now)
+        breaker = self.key.breaker
+        breaker.generation = breaker.generation or self.fresh()
+        if step.kind == EVENT:
+            return self.event(step, op)
+        if step.kind == MODE:
+            breaker.mode = step.which
+        elif self.take_lease(step.which):
+            breaker.is_lost(step.now, step.rnd)
+        return op, step
+
+    def snapshot(self):
+        key, breaker, budget = self.key, self.key.breaker, self.key.budget
+        is_open, tokens = breaker.state == shared.OPEN, (0, 0, 0)
+        if budget:
+            tokens = budget.balance(), budget.reserve, budget.ages(key.touched)
+        return Snapshot(
+            *tokens,
+            key.cooling,
+            key.pace_next,
+            breaker.half_open_at if is_open else 0,
+            breaker.generation or 0,
+            *breaker.totals(),
+            breaker.streak,
+            breaker.state,
+            breaker.mode,
+            breaker.growth,
+            breaker.out,
+            breaker.ok,
+            breaker.failed,
+            breaker.lost,
+            int(key.is_new()),
+        )
+
+
+def judge_step(history, fields):
+    step, rest = Step(*fields[:9]), fields[9:]
+    before, after = model.Op(*rest[:OP_FIELDS]), model.Op(*rest[OP_FIELDS : 2 * OP_FIELDS])
+    seen = Snapshot(*rest[2 * OP_FIELDS :])
+    op, want = history.step(step, before)
+    wrong = []
+    for name, is_so, should in (
+        ("op", after, op),
+        ("step", step, want),
+        ("key", seen, history.snapshot()),
+    ):
+        if is_so != should:
+            wrong.append(f"{name} became {shown(is_so)}, not {shown(should)}")
+    return [f"{text}: op {shown(before)} at {shown(step)}" for text in wrong]
+
+
+def judge_sequence(fields):
+    """Up to its first step that went wrong."""
+    first = POLICY_FIELDS + REST_FIELDS + 1
+    policy = model.policy(fields[:POLICY_FIELDS], fields[POLICY_FIELDS : first - 1])
+    history = History(policy, fields[first - 1])
+    for i in range(STEPS):
+        wrong = judge_step(history, fields[first + i * STEP_FIELDS : first + (i + 1) * STEP_FIELDS])
+        if wrong:
+            return [f"step {i}: {text} with {shown(policy)}" for text in wrong]
+    return []
+
+
 def run(kind, vectors, count, seed):
+    per_record = 1
     if kind == "policies":
         layout, judge = f"<{POLICY} {REST} q", judge_policy
+    elif kind == "sequences":
+        layout, judge, per_record = f"<{POLICY} {REST} Q {STEP * STEPS}", judge_sequence, STEPS
     else:
         skipped = struct.calcsize(f"<{REST}")
-        layout, judge = f"<{POLICY} {skipped}x {ANSWER * OPS}", judge_ops
-        count = -(-count // OPS)
+        layout, judge, per_record = f"<{POLICY} {skipped}x {ANSWER * OPS}", judge_ops, OPS
+    count = -(-count // per_record)
     bad = seen = 0
     command = [vectors, kind, str(seed), str(count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -111,13 +220,13 @@ def run(kind, vectors, count, seed):
     if process.returncode or seen != count:
         print(f"seed {seed}: {' '.join(command)} stopped after {seen} of {count} records")
         return 1
-    unit = seen * (OPS if kind == "ops" else 1)
-    print(f"{unit} {kind} judged, {bad} wrong, seed {seed}")
+    unit = "events" if kind == "sequences" else kind
+    print(f"{seen * per_record} {unit} judged, {bad} wrong, seed {seed}")
     return 1 if bad else 0
 
 
 def main(arguments):
-    if len(arguments) not in (3, 4) or arguments[0] not in ("policies", "ops"):
+    if len(arguments) not in (3, 4) or arguments[0] not in ("policies", "ops", "sequences"):
         print(__doc__.strip(), file=sys.stderr)
         return 2
     seed = int(arguments[3], 0) if len(arguments) == 4 else int.from_bytes(os.urandom(7))

@@ -139,18 +139,29 @@ static const struct field fields[] = {
 	FIELD(backoff.jitter_ppm), FIELD(backoff.reserved2), FIELD(backoff.base_ns),
 	FIELD(backoff.base_throttled_ns), FIELD(backoff.cap_ns), FIELD(backoff.floor_ns),
 	FIELD(backoff.table_ns[0]), FIELD(backoff.table_ns[1]), FIELD(backoff.table_ns[63]),
-	FIELD(budget.capacity_utok), FIELD(budget.window_ns), FIELD(budget.max_retrying),
-	FIELD(budget.flags), FIELD(budget.reserved), FIELD(breaker.consecutive),
-	FIELD(breaker.min_reporters), FIELD(breaker.throttled), FIELD(breaker.throttled_half_open),
-	FIELD(breaker.reserved), FIELD(breaker.flags), FIELD(breaker.open_ns),
-	FIELD(breaker.probe_timeout_ns), FIELD(pacing.pace_ns), FIELD(pacing.horizon_ns),
+	FIELD(budget.capacity_utok), FIELD(budget.initial_utok), FIELD(budget.reserve_cap_utok),
+	FIELD(budget.refill_utok_per_s), FIELD(budget.deposit_request_utok),
+	FIELD(budget.drain_per_failure_utok), FIELD(budget.cost_unknown_utok),
+	FIELD(budget.admit_above_utok), FIELD(budget.window_ns), FIELD(budget.max_retrying),
+	FIELD(budget.retrying_ppm), FIELD(budget.flags), FIELD(budget.reserved),
+	FIELD(breaker.consecutive), FIELD(breaker.min_calls), FIELD(breaker.ratio_ppm),
+	FIELD(breaker.slow_ppm), FIELD(breaker.half_open_ppm), FIELD(breaker.open_growth_ppm),
+	FIELD(breaker.open_jitter_ppm), FIELD(breaker.window_calls), FIELD(breaker.probes),
+	FIELD(breaker.successes_to_close), FIELD(breaker.min_reporters), FIELD(breaker.throttled),
+	FIELD(breaker.throttled_half_open), FIELD(breaker.reserved), FIELD(breaker.flags),
+	FIELD(breaker.open_ns), FIELD(breaker.open_cap_ns), FIELD(breaker.window_ns),
+	FIELD(breaker.probe_timeout_ns), FIELD(breaker.slow_ns), FIELD(breaker.ramp_ns),
+	FIELD(pacing.pace_ns), FIELD(pacing.horizon_ns),
 };
 
 void random_suspect(struct prng *r, struct kretry_policy *p)
 {
 	u32 i, times = prng_below(r, 4);
 
-	random_policy(r, p);
+	if (prng_below(r, 2))
+		random_policy(r, p);
+	else
+		random_shared_policy(r, p);
 	for (i = 0; i < times; i++) {
 		const struct field *f = &fields[prng_below(r, ARRAY_SIZE(fields))];
 		u64 value = prng_edgy(r, 0, U64_MAX >> (64 - 8 * f->size));

@@ -23,7 +23,10 @@ u64 prng_edgy(struct prng *r, u64 lo, u64 hi);
 /* A policy that kretry_policy_check() accepts. */
 void random_policy(struct prng *r, struct kretry_policy *p);
 
-/* The same with up to three fields overwritten, mostly out of their range. */
+/* Another, with a budget, a breaker, pacing or cooling: amounts and times that meet often. */
+void random_shared_policy(struct prng *r, struct kretry_policy *p);
+
+/* Either kind with up to three fields overwritten, mostly out of their range. */
 void random_suspect(struct prng *r, struct kretry_policy *p);
 
 /* An operation in any state; one in eight is malformed. */

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* What a policy may say: each field at and over its edges. */
-#include "unit.h"
+#include "policies.h"
 
-/* A change to a valid policy and the answer to it. */
-#define CASE(start, error, change) do { \
-	struct kretry_policy policy = start, *p = &policy; \
-	change; \
-	if (kretry_policy_check(p) != (error)) \
-		fail_msg("line %d: %s gave %d", __LINE__, #change, kretry_policy_check(p)); \
-} while (0)
-
-#define PLAIN		policy_of(KRETRY_FIXED, KRETRY_JITTER_NONE, 100, 1000)
 #define EXP		policy_of(KRETRY_EXPONENTIAL, KRETRY_JITTER_FULL, 100, 1000)
 #define SLOTS		policy_of(KRETRY_SLOTTED, KRETRY_JITTER_NONE, 100, 1000)
 #define TABLED		policy_of(KRETRY_TABLE, KRETRY_JITTER_EQUAL, 100, 1000)
 #define WITH(jitter)	policy_of(KRETRY_FIXED, KRETRY_JITTER_##jitter, 100, 1000)
-#define VALID(start, change)	CASE(start, 0, change)
-#define INVALID(start, change)	CASE(start, -EINVAL, change)
-#define UNBUILT(change)		CASE(PLAIN, -EOPNOTSUPP, change)
 
 static void check_every_strategy_and_jitter_accepted_unless_drawn_twice(void **state)
 {
@@ -71,7 +59,20 @@ static void check_name_without_end_or_padding_einval(void **state)
 	INVALID(PLAIN, memset(p->name, 'x', KRETRY_NAME_MAX));
 	INVALID(PLAIN, memcpy(p->name, "a\0b", 3));
 	INVALID(PLAIN, (p->name[0] = 'x', p->linger_ns = NS_MAX + 1));
-	UNBUILT(memset(p->name, 'x', KRETRY_NAME_MAX - 1));
+}
+
+static void check_names_and_global_modes_in_range_accepted(void **state)
+{
+	(void)state;
+	VALID(PLAIN, memset(p->name, 'x', KRETRY_NAME_MAX - 1));
+	VALID(PLAIN, p->open_flags = KRETRY_OPEN_NOTIFY);
+	VALID(PLAIN, (p->name[0] = 'x', p->linger_ns = NS_MAX));
+	VALID(PLAIN, (p->name[0] = 'x', p->open_flags = KRETRY_OPEN_GLOBAL, p->mode = 0666,
+		      p->uid = 1, p->gid = U32_MAX));
+	INVALID(PLAIN, (p->name[0] = 'x', p->open_flags = KRETRY_OPEN_GLOBAL, p->mode = 0667));
+	INVALID(PLAIN, (p->name[0] = 'x', p->mode = 0600));
+	INVALID(PLAIN, (p->name[0] = 'x', p->uid = 1));
+	INVALID(PLAIN, (p->name[0] = 'x', p->gid = 1));
 }
 
 static void check_limits_above_largest_duration_einval(void **state)
@@ -165,45 +166,6 @@ static void check_table_malformed_einval(void **state)
 	INVALID(PLAIN, p->backoff.table_ns[63] = 1);
 }
 
-static void check_part_not_built_eopnotsupp(void **state)
-{
-	size_t i;
-
-	(void)state;
-	UNBUILT(p->name[0] = 'x');
-	UNBUILT((p->name[0] = 'x', p->linger_ns = SEC));
-	UNBUILT((p->name[0] = 'x', p->open_flags = KRETRY_OPEN_GLOBAL, p->mode = 0644));
-	UNBUILT(p->open_flags = KRETRY_OPEN_NOTIFY);
-	UNBUILT(p->flags = KRETRY_POLICY_HINT_SHARED);
-	UNBUILT(p->flags = KRETRY_POLICY_WAIT_OPEN);
-	UNBUILT(p->flags = KRETRY_POLICY_PACE_ALL);
-	UNBUILT(p->budget.flags = KRETRY_BUDGET_REFUND_LAST);
-	UNBUILT(p->breaker.flags = KRETRY_BREAKER_METRICS_ONLY);
-	for (i = 0; i < offsetof(struct kretry_budget, flags); i += 4)
-		UNBUILT(((char *)&p->budget)[i] = 1);
-	for (i = 0; i < offsetof(struct kretry_breaker, min_reporters); i += 4)
-		UNBUILT(((char *)&p->breaker)[i] = 1);
-	UNBUILT(p->breaker.min_reporters = 8);
-	UNBUILT(p->breaker.throttled = KRETRY_THROTTLED_FAILURE);
-	UNBUILT(p->breaker.throttled_half_open = KRETRY_THROTTLED_SUCCESS);
-	i = offsetof(struct kretry_breaker, open_ns);
-	for (; i < sizeof(struct kretry_breaker); i += 4)
-		UNBUILT(((char *)&p->breaker)[i] = 1);
-	for (i = 0; i < sizeof(struct kretry_pacing); i += 4)
-		UNBUILT(((char *)&p->pacing)[i] = 1);
-}
-
-static void check_part_not_built_with_reserved_bits_einval(void **state)
-{
-	(void)state;
-	INVALID(PLAIN, p->budget.flags = 2);
-	INVALID(PLAIN, p->budget.reserved = 1);
-	INVALID(PLAIN, p->breaker.flags = 4);
-	INVALID(PLAIN, p->breaker.reserved = 1);
-	INVALID(PLAIN, (p->budget.capacity_utok = 1, p->backoff.base_ns = 1001));
-	INVALID(PLAIN, (p->flags = KRETRY_POLICY_PACE_ALL, p->clockid = 3));
-}
-
 /* Whatever the base and the cap: EINVAL, or delays in [0, cap] with every kind of draw. */
 static void delays_of_degenerate_policy(const struct kretry_policy *p)
 {
@@ -262,13 +224,12 @@ int main(void)
 		cmocka_unit_test(check_head_out_of_range_einval),
 		cmocka_unit_test(check_unnamed_policy_with_naming_fields_einval),
 		cmocka_unit_test(check_name_without_end_or_padding_einval),
+		cmocka_unit_test(check_names_and_global_modes_in_range_accepted),
 		cmocka_unit_test(check_limits_above_largest_duration_einval),
 		cmocka_unit_test(check_backoff_out_of_range_einval),
 		cmocka_unit_test(check_jitter_ppm_out_of_range_einval),
 		cmocka_unit_test(check_slots_without_room_einval),
 		cmocka_unit_test(check_table_malformed_einval),
-		cmocka_unit_test(check_part_not_built_eopnotsupp),
-		cmocka_unit_test(check_part_not_built_with_reserved_bits_einval),
 		cmocka_unit_test(check_degenerate_parameters_refused_or_bounded),
 	};
 

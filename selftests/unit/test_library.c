@@ -65,7 +65,9 @@ static void open_no_device_decides_in_process_and_says_why(void **state)
 	assert_int_equal(kretry_info(k, &info), 0);
 	assert_int_equal(info.size, sizeof(info));
 	assert_int_equal(info.abi_version, KRETRY_ABI_VERSION);
-	assert_true(info.features == 0);
+	assert_true(info.features == PROCESS_FEATURES);
+	assert_int_equal(info.max_keys, PROCESS_MAX_KEYS);
+	assert_true(info.max_linger_ns == 3600 * SEC);
 	assert_int_equal(info.max_policies, PROCESS_MAX_POLICIES);
 	kretry_close(k);
 }
@@ -238,7 +240,8 @@ static void policy_bad_is_refused_and_takes_no_id(void **state)
 	(void)state;
 	assert_int_equal(kretry_policy_create(k, &p), -EINVAL);
 	p.backoff.base_ns = 1;
-	p.pacing.pace_ns = 1;
+	p.budget.capacity_utok = KRETRY_UTOK;
+	p.budget.max_retrying = 1;
 	assert_int_equal(kretry_policy_create(k, &p), -EOPNOTSUPP);
 	assert_int_equal(p.id, 0);
 	assert_int_equal(create_fixed(k, MS), 1);

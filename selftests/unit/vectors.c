@@ -3,12 +3,14 @@
  * What the decision code answers to random questions, for oracle.py to judge:
  *   vectors policies SEED COUNT   a policy and what its check said
  *   vectors ops SEED COUNT        a valid policy and OPS operations with their answers
+ *   vectors sequences SEED COUNT  a valid policy and the history of one of its keys
  * Records are the structs themselves. The same seed gives the same records.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "random.h"
+#include "sequences.h"
 
 #define OPS	4
 
@@ -85,18 +87,30 @@ static void ops(struct prng *r, u64 count)
 	}
 }
 
+static void sequences(struct prng *r, u64 count)
+{
+	static struct sequence record;
+
+	while (count--) {
+		random_sequence(r, &record);
+		put(&record, sizeof(record));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct prng r;
 
 	if (argc != 4) {
-		fprintf(stderr, "usage: vectors policies|ops SEED COUNT\n");
+		fprintf(stderr, "usage: vectors policies|ops|sequences SEED COUNT\n");
 		return 2;
 	}
 	r.state = strtoull(argv[2], NULL, 0);
 	if (!strcmp(argv[1], "policies"))
 		policies(&r, strtoull(argv[3], NULL, 0));
-	else
+	else if (!strcmp(argv[1], "ops"))
 		ops(&r, strtoull(argv[3], NULL, 0));
+	else
+		sequences(&r, strtoull(argv[3], NULL, 0));
 	return fflush(stdout) ? 1 : 0;
 }

@@ -29,7 +29,8 @@ FIXTURE_TEARDOWN(fault)
 
 static const unsigned long commands[] = {
 	KRETRY_IOC_INFO, KRETRY_IOC_POLICY_CREATE, KRETRY_IOC_POLICY_GET, KRETRY_IOC_POLICY_CLOSE,
-	KRETRY_IOC_STEP, KRETRY_IOC_STEP_BATCH,
+	KRETRY_IOC_STEP, KRETRY_IOC_STEP_BATCH, KRETRY_IOC_POLICY_OPEN, KRETRY_IOC_POLICY_UNLINK,
+	KRETRY_IOC_POLICY_LIST, KRETRY_IOC_STAT, KRETRY_IOC_FORCE,
 };
 
 TEST_F(fault, argument_nowhere_efault)
@@ -72,6 +73,8 @@ TEST_F(fault, argument_over_the_end_of_memory_efault)
 	struct kretry_policy_ref ref = { .size = sizeof(ref), .id = self->policy };
 	struct kretry_batch batch = { .size = sizeof(batch), .op_size = sizeof(op) };
 	struct kretry_info info = { .size = sizeof(info) };
+	struct kretry_stat stat = { .size = sizeof(stat), .policy = self->policy };
+	struct kretry_policy_list list = { .size = sizeof(list) };
 	struct kretry_policy policy;
 
 #define EXPECT_STRADDLING(command, arg) \
@@ -84,6 +87,8 @@ TEST_F(fault, argument_over_the_end_of_memory_efault)
 	EXPECT_STRADDLING(KRETRY_IOC_POLICY_CLOSE, ref);
 	EXPECT_STRADDLING(KRETRY_IOC_STEP, op);
 	EXPECT_STRADDLING(KRETRY_IOC_STEP_BATCH, batch);
+	EXPECT_STRADDLING(KRETRY_IOC_STAT, stat);
+	EXPECT_STRADDLING(KRETRY_IOC_POLICY_LIST, list);
 #undef EXPECT_STRADDLING
 }
 
@@ -123,6 +128,7 @@ TEST_F(fault, output_into_read_only_memory_efault)
 {
 	struct kretry_op op = kt_op(self->policy, KRETRY_EVENT_TRANSIENT);
 	struct kretry_info info = { .size = sizeof(info) };
+	struct kretry_stat stat = { .size = sizeof(stat), .policy = self->policy };
 	struct kretry_policy policy;
 
 #define EXPECT_READ_ONLY(command, arg) \
@@ -133,7 +139,22 @@ TEST_F(fault, output_into_read_only_memory_efault)
 	policy.id = self->policy;
 	EXPECT_READ_ONLY(KRETRY_IOC_POLICY_GET, policy);
 	EXPECT_READ_ONLY(KRETRY_IOC_STEP, op);
+	EXPECT_READ_ONLY(KRETRY_IOC_STAT, stat);
 #undef EXPECT_READ_ONLY
+}
+
+/* A name whose id cannot be told is not left behind either. */
+TEST_F(fault, create_named_that_cannot_answer_leaves_no_name)
+{
+	struct kretry_policy_ref ref = { .size = sizeof(ref), .name = "fault" };
+	struct kretry_policy policy;
+
+	kt_policy(&policy);
+	memcpy(policy.name, "fault", 5);
+	policy.linger_ns = SEC;
+	EXPECT_EQ(-EFAULT, kt_ioctl(self->fd, KRETRY_IOC_POLICY_CREATE,
+				    kt_read_only(&policy, sizeof(policy))));
+	EXPECT_EQ(-ENOENT, kt_ioctl(self->fd, KRETRY_IOC_POLICY_OPEN, &ref));
 }
 
 /* A policy whose id cannot be told is not left behind, however often. */

@@ -131,8 +131,68 @@ TEST_F(reserved, create_value_out_of_range_einval)
 	ROW(hint_over_own_ns, KRETRY_NS_MAX + 1);
 	ROW(linger_ns, KRETRY_NS_MAX + 1);
 	ROW(open_flags, KRETRY_OPEN_GLOBAL);
+	ROW(flags, KRETRY_POLICY_WAIT_OPEN);
+	ROW(flags, KRETRY_POLICY_PACE_ALL);
+	ROW(pacing.horizon_ns, 1);
+	ROW(pacing.pace_ns, KRETRY_NS_MAX + 1);
 	ROW(name[1], 'a');
 	ROW(name[KRETRY_NAME_MAX - 1], 'a');
+#undef ROW
+}
+
+/* Where there is no budget or breaker every byte of it is reserved; where there is, its range. */
+TEST_F(reserved, create_budget_or_breaker_value_out_of_range_einval)
+{
+#define ROW(field, value)	do {					\
+	kt_policy(&policy);						\
+	policy.budget.capacity_utok = KRETRY_UTOK;			\
+	policy.breaker = breaker;					\
+	policy.field = (value);						\
+	expect_refused(_metadata, self, &policy, #field " = " #value);	\
+} while (0)
+	static const struct kretry_breaker breaker = {
+		.probes = 1, .ratio_ppm = KRETRY_PPM, .open_ns = SEC, .open_cap_ns = SEC,
+		.window_ns = SEC, .probe_timeout_ns = SEC,
+	};
+	struct kretry_policy policy;
+	size_t i;
+
+	for (i = 8; i < sizeof(policy.budget); i++) {
+		kt_policy(&policy);
+		((unsigned char *)&policy.budget)[i] = 1;
+		expect_refused(_metadata, self, &policy, "no budget");
+	}
+	for (i = 0; i < sizeof(policy.breaker); i++) {
+		kt_policy(&policy);
+		((unsigned char *)&policy.breaker)[i] = 1;
+		if (!policy.breaker.probes)
+			expect_refused(_metadata, self, &policy, "no breaker");
+	}
+	ROW(budget.initial_utok, KRETRY_UTOK + 1);
+	ROW(budget.reserve_cap_utok, KRETRY_UTOK + 1);
+	ROW(budget.capacity_utok, KRETRY_NS_MAX + 1);
+	ROW(budget.refill_utok_per_s, ~0ULL);
+	ROW(budget.cost_unknown_utok, KRETRY_NS_MAX + 1);
+	ROW(budget.window_ns, 9);
+	ROW(breaker.probes, 256);
+	ROW(breaker.consecutive, 65536);
+	ROW(breaker.ratio_ppm, KRETRY_PPM + 1);
+	ROW(breaker.half_open_ppm, KRETRY_PPM + 1);
+	ROW(breaker.open_growth_ppm, KRETRY_PPM - 1);
+	ROW(breaker.successes_to_close, 256);
+	ROW(breaker.min_reporters, 9);
+	ROW(breaker.throttled, 3);
+	ROW(breaker.throttled_half_open, 3);
+	ROW(breaker.open_ns, 0);
+	ROW(breaker.open_ns, SEC + 1);
+	ROW(breaker.open_cap_ns, KRETRY_NS_MAX + 1);
+	ROW(breaker.window_ns, 0);
+	ROW(breaker.window_ns, 9);
+	ROW(breaker.window_calls, 9);
+	ROW(breaker.window_calls, 100);
+	ROW(breaker.probe_timeout_ns, 0);
+	ROW(breaker.slow_ns, 1);
+	ROW(breaker.ramp_ns, KRETRY_NS_MAX + 1);
 #undef ROW
 }
 
@@ -212,10 +272,10 @@ TEST_F(reserved, step_each_unknown_event_or_flag_einval)
 	struct kretry_op op, before;
 	unsigned int i;
 
-	for (i = 0; i < 256 + 4; i++) {
+	for (i = 0; i < 256 + 2; i++) {
 		op = kt_op(self->policy, KRETRY_EVENT_TRANSIENT);
 		op.event = i < 256 ? i : op.event;
-		op.flags = i < 256 ? 0 : 0x10U << (i - 256);
+		op.flags = i < 256 ? 0 : 0x40U << (i - 256);
 		if (op.event && op.event <= KRETRY_EVENT_PERMANENT && !op.flags)
 			continue;
 		op.verdict = POISON;

@@ -51,12 +51,61 @@ static void fill_batch(int fd, void *arg)
 	((struct kretry_batch *)arg)->op_size = sizeof(struct kretry_op);
 }
 
+/* A policy with a name, which OPEN and UNLINK find. */
+static void fill_name(int fd, void *arg)
+{
+	struct kretry_policy policy;
+
+	kt_policy(&policy);
+	memcpy(policy.name, "size", 4);
+	kt_create(fd, &policy);
+	memset(arg, 0, sizeof(struct kretry_policy_ref));
+	memcpy(((struct kretry_policy_ref *)arg)->name, "size", 4);
+}
+
+static void fill_list(int fd, void *arg)
+{
+	(void)fd;
+	memset(arg, 0, sizeof(struct kretry_policy_list));
+	((struct kretry_policy_list *)arg)->entry_size = sizeof(struct kretry_policy_entry);
+}
+
+/* One whose breaker can be looked at and forced. */
+static uint32_t create_breaker(int fd)
+{
+	struct kretry_policy policy;
+
+	kt_policy(&policy);
+	policy.breaker.probes = 1;
+	policy.breaker.open_ns = SEC;
+	policy.breaker.open_cap_ns = SEC;
+	policy.breaker.probe_timeout_ns = SEC;
+	return kt_create(fd, &policy);
+}
+
+static void fill_stat(int fd, void *arg)
+{
+	memset(arg, 0, sizeof(struct kretry_stat));
+	((struct kretry_stat *)arg)->policy = create_breaker(fd);
+}
+
+static void fill_force(int fd, void *arg)
+{
+	memset(arg, 0, sizeof(struct kretry_force));
+	((struct kretry_force *)arg)->policy = create_breaker(fd);
+}
+
 static const struct command commands[] = {
 	{ "info", KRETRY_IOC_INFO, 40, true, fill_nothing },
 	{ "create", KRETRY_IOC_POLICY_CREATE, 944, true, fill_create },
 	{ "get", KRETRY_IOC_POLICY_GET, 944, true, fill_get },
 	{ "close", KRETRY_IOC_POLICY_CLOSE, 80, false, fill_close },
 	{ "batch", KRETRY_IOC_STEP_BATCH, 24, false, fill_batch },
+	{ "open", KRETRY_IOC_POLICY_OPEN, 80, true, fill_name },
+	{ "unlink", KRETRY_IOC_POLICY_UNLINK, 80, false, fill_name },
+	{ "list", KRETRY_IOC_POLICY_LIST, 24, true, fill_list },
+	{ "stat", KRETRY_IOC_STAT, 352, true, fill_stat },
+	{ "force", KRETRY_IOC_FORCE, 24, false, fill_force },
 };
 
 FIXTURE(sizes) {

@@ -65,8 +65,8 @@ selftest: deps ## the module's tests in VMs: KERNELS="6.1 6.12" MODES="virtual s
 selfcheck: deps ## tests of the VM harness itself: crashes, hangs, skips must fail (2 minutes)
 	@$(VM)/check selfcheck
 
-check: deps ## everything: lint, unit, selftests on both kernels in both modes, selfcheck
-	@$(VM)/check lint unit build selftest selfcheck
+check: deps ## everything: lint, unit, selftests on both kernels in both modes, storm, selfcheck
+	@$(VM)/check lint unit build selftest storm selfcheck
 
 demo: static ## the storm: 32 clients and one server in a VM, as a table and a chart (a minute)
 	@$(VM)/fetch $(KERNEL)
@@ -74,11 +74,13 @@ demo: static ## the storm: 32 clients and one server in a VM, as a table and a c
 		--root "$(BUILD)/userspace/static" --data "$(BUILD)/storm.raw"
 	@userspace/storm/report "$(BUILD)/storm.raw" "$(BUILD)"
 
-bench: deps ## instructions per operation, kretry beside what it replaces (a minute)
+bench: deps ## instructions per operation beside what they replace, and two CPUs (two minutes)
 	@$(MAKE) -s -C selftests/bench O="$(BUILD)/bench"
 	@$(VM)/run --kernel $(KERNEL) --mode virtual --bench --plan selftests/bench/plan \
 		--root "$(BUILD)/bench/bin" --data "$(BUILD)/bench.raw"
-	@selftests/bench/report "$(BUILD)/bench.raw" "$(BUILD)"
+	@$(VM)/run --kernel $(KERNEL) --mode smp --plan selftests/bench/plan.smp \
+		--root "$(BUILD)/bench/bin" --data "$(BUILD)/bench-smp.raw"
+	@selftests/bench/report "$(BUILD)/bench.raw" "$(BUILD)" --smp "$(BUILD)/bench-smp.raw"
 
 clean: ## remove build/
 	rm -rf "$(BUILD)"

@@ -36,7 +36,7 @@ static __u64 now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-static void must(int ok, const char *what)
+void must(int ok, const char *what)
 {
 	if (!ok)
 		err(1, "%s", what);
@@ -53,6 +53,8 @@ static void must(int ok, const char *what)
 #define HEADLINE	EXPONENTIAL(KRETRY_JITTER_FULL, 2000000, 0)
 #define STEP(n, e, ...)	{ .name = "step." n, .run = run_step, .event = KRETRY_EVENT_##e, \
 			  .backoff = __VA_ARGS__ }
+#define SHARED(n, e, s)	{ .name = "step." n, .run = run_step, .event = KRETRY_EVENT_##e, \
+			  .backoff = HEADLINE, .shared = &(s) }
 #define BATCH(n, e, ...) { .name = "step_batch." #n, .run = run_batch, .batch = (n), \
 			  .event = KRETRY_EVENT_##e, .backoff = __VA_ARGS__ }
 
@@ -84,6 +86,16 @@ static struct bench benches[] = {
 	     EXPONENTIAL(KRETRY_JITTER_PROPORTIONAL, 2000000, 200000)),
 	STEP("jitter_additive", TRANSIENT, EXPONENTIAL(KRETRY_JITTER_ADDITIVE, 2000000, 200000)),
 	{ .name = "step.no_policy", .run = run_step_no_policy },
+	{ .name = "begin_ok", .run = run_pair, .backoff = HEADLINE },
+	SHARED("shared", TRANSIENT, windowed),
+	SHARED("shared_plain", TRANSIENT, plain),
+	SHARED("shared_begin", BEGIN, windowed),
+	SHARED("shared_ok", OK, windowed),
+	{ .name = "begin_ok.shared", .run = run_pair, .backoff = HEADLINE, .shared = &windowed },
+	{ .name = "step_batch.shared", .run = run_batch, .batch = 64, .backoff = HEADLINE,
+	  .event = KRETRY_EVENT_TRANSIENT, .shared = &windowed },
+	{ .name = "step_batch.mixed", .run = run_batch, .batch = 64, .backoff = HEADLINE,
+	  .shared = &windowed },
 	BATCH(1, TRANSIENT, HEADLINE),
 	BATCH(8, TRANSIENT, HEADLINE),
 	BATCH(64, TRANSIENT, HEADLINE),
@@ -94,26 +106,15 @@ static struct bench benches[] = {
 
 static __u64 samples[BENCHES][SAMPLES];
 
-static unsigned int create_policy(const struct kretry_backoff *backoff)
-{
-	struct kretry_policy policy = {
-		.size = sizeof(policy),
-		.clockid = CLOCK_MONOTONIC,
-		.max_retries = KRETRY_NO_LIMIT,
-		.backoff = *backoff,
-	};
-
-	must(!ioctl(kretry_fd, KRETRY_IOC_POLICY_CREATE, &policy), "POLICY_CREATE");
-	return policy.id;
-}
-
 /* What a sample starts from is put there outside of it. */
 static void prepare(const struct bench *bench)
 {
 	unsigned int i;
 
+	if (bench->shared)
+		succeed(bench);
 	for (i = 0; bench->batch && i < BATCH_MAX; i++)
-		prepare_op(bench, &ops[i]);
+		prepare_op(bench, &ops[i], i);
 }
 
 static __u64 take_sample(const struct bench *bench)
@@ -126,14 +127,34 @@ static __u64 take_sample(const struct bench *bench)
 	return now_ns() - start;
 }
 
-/* A batch whose ops were all refused would be fast. */
+static __u8 verdict_after(__u8 event)
+{
+	switch (event) {
+	case KRETRY_EVENT_BEGIN:
+		return KRETRY_GO;
+	case KRETRY_EVENT_OK:
+	case KRETRY_EVENT_CANCELLED:
+		return KRETRY_DONE;
+	case KRETRY_EVENT_PERMANENT:
+		return KRETRY_STOP_PERMANENT;
+	default:
+		return KRETRY_RETRY;
+	}
+}
+
+/* Ops that were all refused would be fast. */
 static void check_ops(const struct bench *bench)
 {
+	struct kretry_op before;
 	unsigned int i;
 
-	for (i = 0; bench->batch && i < BATCH_MAX; i++)
-		if (ops[i].verdict != KRETRY_RETRY)
+	if (bench->run == run_step && single.verdict != verdict_after(bench->event))
+		errx(1, "%s: the verdict is %u", bench->name, single.verdict);
+	for (i = 0; bench->batch && i < BATCH_MAX; i++) {
+		prepare_op(bench, &before, i);
+		if (ops[i].verdict != verdict_after(before.event))
 			errx(1, "%s: the verdict of op %u is %u", bench->name, i, ops[i].verdict);
+	}
 }
 
 /* Each operation has the file to itself, as a program with one policy does. */
@@ -143,7 +164,8 @@ static void measure(struct bench *bench, __u64 *out)
 
 	must(!ioctl(kretry_fd, KRETRY_IOC_SHUTDOWN, 0), "SHUTDOWN");
 	if (bench->backoff.strategy)
-		bench->policy = create_policy(&bench->backoff);
+		bench->policy = create_policy(&bench->backoff, bench->shared, bench->name,
+					      kretry_fd);
 	for (i = 0; i < WARM_UP; i++)
 		take_sample(bench);
 	for (i = 0; i < SAMPLES; i++)
@@ -171,6 +193,7 @@ static void print(const char *path)
 
 	must(out && !uname(&name), path);
 	fprintf(out, "# kernel %s\n", name.release);
+	fprintf(out, "# key_bytes %u\n", key_bytes());
 	for (i = 0; i < BENCHES; i++) {
 		fprintf(out, "%s %u", benches[i].name, benches[i].batch ? BATCH_MAX : SINGLES);
 		for (s = 0; s < SAMPLES; s++)
@@ -220,8 +243,12 @@ int main(int argc, char **argv)
 {
 	unsigned int i;
 
-	if (argc != 2 && (argc != 3 || strcmp(argv[1], "--profile")))
-		errx(2, "usage: bench FILE | --profile OPERATION");
+	if (argc != 2 && (argc != 3 || (strcmp(argv[1], "--profile") && strcmp(argv[1], "--smp"))))
+		errx(2, "usage: bench FILE | --profile OPERATION | --smp FILE");
+	if (argc == 3 && !strcmp(argv[1], "--smp")) {
+		run_smp(argv[2]);
+		return 0;
+	}
 	kretry_fd = open("/dev/kretry", O_RDWR | O_CLOEXEC);
 	must(kretry_fd >= 0, "/dev/kretry");
 	random_fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);

@@ -14,22 +14,45 @@
 /* Retries granted before: small enough that the exponential is not at its cap. */
 #define ATTEMPT		3
 
+/* A batch of mixed events is of this many keys. */
+#define KEYS		8U
+
+/* What the keys of a named policy share. */
+struct shared {
+	struct kretry_budget budget;
+	struct kretry_breaker breaker;
+};
+
 struct bench {
 	const char *name;
 	void (*run)(const struct bench *bench);
 	struct kretry_backoff backoff;
+	const struct shared *shared;
 	unsigned int policy;
 	unsigned int batch;
-	__u8 event;
+	__u8 event;			/* of a batch without one they are mixed */
 	__u8 flags;
 	__u64 hint_ns;
 };
 
-extern struct kretry_op ops[BATCH_MAX];
+extern struct kretry_op ops[BATCH_MAX], single;
 extern struct io_uring ring;
 extern int kretry_fd, random_fd;
 
-void prepare_op(const struct bench *bench, struct kretry_op *op);
+/* shared.c */
+extern const struct shared plain, windowed;
+unsigned int create_policy(const struct kretry_backoff *backoff, const struct shared *shared,
+			   const char *name, int fd);
+void succeed(const struct bench *bench);
+unsigned int key_bytes(void);
+
+/* smp.c: the same on two CPUs */
+void run_smp(const char *path);
+
+void must(int ok, const char *what);
+
+/* calls.c */
+void prepare_op(const struct bench *bench, struct kretry_op *op, unsigned int i);
 
 void run_empty(const struct bench *bench);
 void run_getppid(const struct bench *bench);
@@ -40,6 +63,7 @@ void run_clock_gettime(const struct bench *bench);
 void run_getrandom(const struct bench *bench);
 void run_replaced(const struct bench *bench);
 void run_step(const struct bench *bench);
+void run_pair(const struct bench *bench);
 void run_step_no_policy(const struct bench *bench);
 void run_batch(const struct bench *bench);
 

@@ -14,6 +14,7 @@
 #include "bench.h"
 
 struct kretry_op ops[BATCH_MAX] __attribute__((aligned(64)));
+struct kretry_op single __attribute__((aligned(64)));
 struct io_uring ring;
 int kretry_fd, random_fd;
 
@@ -114,31 +115,55 @@ void run_replaced(const struct bench *bench)
 	}
 }
 
-void prepare_op(const struct bench *bench, struct kretry_op *op)
+/* Of eight events four are a BEGIN, three an OK and one is a failure. */
+static __u8 mixed_event(unsigned int i)
+{
+	if (i % 8 == 7)
+		return KRETRY_EVENT_TRANSIENT;
+	return i % 2 ? KRETRY_EVENT_OK : KRETRY_EVENT_BEGIN;
+}
+
+void prepare_op(const struct bench *bench, struct kretry_op *op, unsigned int i)
 {
 	*op = (struct kretry_op) {
 		.policy = bench->policy,
-		.event = bench->event,
+		.event = bench->event ? bench->event : mixed_event(i),
 		.flags = bench->flags,
 		.hint_ns = bench->hint_ns,
-		.key = 1,
+		.key = bench->event ? 1 : 1 + i / 8 % KEYS,
 		.attempt = ATTEMPT,
 	};
 }
 
 void run_step(const struct bench *bench)
 {
-	struct kretry_op op;
+	struct kretry_op *op = &single;
 	unsigned int i;
 
-	prepare_op(bench, &op);
+	prepare_op(bench, op, 0);
 	for (i = 0; i < SINGLES; i++) {
-		op.event = bench->event;
-		op.flags = bench->flags;
-		op.hint_ns = bench->hint_ns;
-		op.attempt = ATTEMPT;
-		if (ioctl(kretry_fd, KRETRY_IOC_STEP, &op))
+		op->event = bench->event;
+		op->flags = bench->flags;
+		op->hint_ns = bench->hint_ns;
+		op->attempt = ATTEMPT;
+		if (ioctl(kretry_fd, KRETRY_IOC_STEP, op))
 			err(1, "STEP");
+	}
+}
+
+/* An operation that succeeds at once. */
+void run_pair(const struct bench *bench)
+{
+	struct kretry_op op = { .policy = bench->policy, .key = 1 };
+	unsigned int i;
+
+	for (i = 0; i < SINGLES; i++) {
+		op.event = KRETRY_EVENT_BEGIN;
+		if (ioctl(kretry_fd, KRETRY_IOC_STEP, &op))
+			err(1, "BEGIN");
+		op.event = KRETRY_EVENT_OK;
+		if (ioctl(kretry_fd, KRETRY_IOC_STEP, &op))
+			err(1, "OK");
 	}
 }
 

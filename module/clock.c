@@ -6,17 +6,20 @@
 
 #include "pure.h"
 
+u64 kretry_clock_now(clockid_t clockid)
+{
+	return clockid == CLOCK_BOOTTIME ? ktime_get_boottime_ns() : ktime_get_ns();
+}
+
 void kretry_clock_read(struct kretry_clock *clock, clockid_t clockid)
 {
 	struct timespec64 offset = {};
 
-	if (clockid == CLOCK_BOOTTIME) {
-		clock->now = ktime_get_boottime_ns();
+	clock->now = kretry_clock_now(clockid);
+	if (clockid == CLOCK_BOOTTIME)
 		timens_add_boottime(&offset);
-	} else {
-		clock->now = ktime_get_ns();
+	else
 		timens_add_monotonic(&offset);
-	}
 	clock->offset = offset.tv_sec | offset.tv_nsec ? timespec64_to_ns(&offset) : 0;
 }
 
@@ -43,6 +46,6 @@ void kretry_clock_to_host(const struct kretry_clock *clock, struct kretry_op *op
 
 void kretry_clock_to_caller(const struct kretry_clock *clock, struct kretry_op *op)
 {
-	op->start_ns = kretry_clock_shift(op->start_ns, clock->offset);
-	op->deadline_ns = kretry_clock_shift(op->deadline_ns, clock->offset);
+	op->start_ns = kretry_clock_caller(clock, op->start_ns);
+	op->deadline_ns = kretry_clock_caller(clock, op->deadline_ns);
 }

@@ -17,6 +17,9 @@ struct kretry_clock {
 	s64 offset;
 };
 
+/* Host time on @clockid, in ns. */
+u64 kretry_clock_now(clockid_t clockid);
+
 /* Read @clockid, for the task that makes the call. */
 void kretry_clock_read(struct kretry_clock *clock, clockid_t clockid);
 

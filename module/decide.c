@@ -121,10 +121,11 @@ static void kretry_deposit_success(const struct kretry_policy *p, struct kretry_
 static bool kretry_charge(const struct kretry_policy *p, struct kretry_shared *s,
 			  const struct kretry_op *op, struct kretry_call *call)
 {
-	u64 cost = kretry_budget_cost(&p->budget, op->event);
+	u64 cost;
 
 	if (!kretry_has_budget(p))
 		return true;
+	cost = kretry_budget_cost(&p->budget, op->event);
 	if (!kretry_budget_admits(&p->budget, s, cost))
 		return false;
 	call->charged = kretry_budget_take(&p->budget, s, cost, call->now);

@@ -3,6 +3,7 @@
 #include <linux/limits.h>
 #include <linux/slab.h>
 
+#include "clock.h"
 #include "lease.h"
 #include "limits.h"
 #include "name.h"
@@ -130,7 +131,8 @@ long kretry_policy_close(struct kretry_cmd *cmd)
 		return -EINVAL;
 	rcu_read_lock();
 	handle = kretry_handle_find(cmd->kf, ref->id);
-	busy = handle && kretry_lease_any(handle, kretry_policy_now(&handle->policy->params));
+	busy = handle &&
+	       kretry_lease_any(handle, kretry_clock_now(handle->policy->params.clockid));
 	rcu_read_unlock();
 	if (busy)
 		return -EBUSY;

@@ -5,8 +5,8 @@
 #include <linux/percpu.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
-#include <linux/timekeeping.h>
 
+#include "clock.h"
 #include "decide.h"
 #include "limits.h"
 #include "name.h"
@@ -38,11 +38,6 @@ static void kretry_policy_free(struct work_struct *work)
 	kvfree(policy);
 }
 
-u64 kretry_policy_now(const struct kretry_policy *p)
-{
-	return p->clockid == CLOCK_BOOTTIME ? ktime_get_boottime_ns() : ktime_get_ns();
-}
-
 struct kretry_policy_node *kretry_policy_new(const struct kretry_policy *params)
 {
 	struct kretry_policy_node *policy = kvzalloc(sizeof(*policy), KRETRY_GFP);
@@ -62,7 +57,7 @@ struct kretry_policy_node *kretry_policy_new(const struct kretry_policy *params)
 		goto no_counts;
 	policy->is_shared = kretry_is_shared(params);
 	if (policy->is_shared &&
-	    kretry_table_init(&policy->table, params, kretry_policy_now(params)))
+	    kretry_table_init(&policy->table, params, kretry_clock_now(params->clockid)))
 		goto no_table;
 	return policy;
 no_table:

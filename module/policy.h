@@ -114,9 +114,6 @@ void kretry_policy_exit(void);
 struct kretry_policy_node *kretry_policy_new(const struct kretry_policy *params);
 void kretry_policy_put(struct kretry_policy_node *policy);
 
-/* Host time on its clock. */
-u64 kretry_policy_now(const struct kretry_policy *p);
-
 /* A fresh generation, never 0. */
 u32 kretry_policy_generation(struct kretry_policy_node *policy);
 

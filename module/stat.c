@@ -128,11 +128,9 @@ static void kretry_force_key(struct kretry_key *key, void *arg)
 static void kretry_force_one(struct kretry_policy_node *policy, u64 id, u32 mode)
 {
 	const struct kretry_policy *p = &policy->params;
-	struct kretry_clock clock;
 	struct kretry_key *key;
 
-	kretry_clock_read(&clock, p->clockid);
-	key = kretry_key_lock(&policy->table, p, id, clock.now);
+	key = kretry_key_lock(&policy->table, p, id, kretry_clock_now(p->clockid));
 	key->shared.mode = mode;
 	kretry_key_unlock(key);
 }

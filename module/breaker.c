@@ -266,6 +266,15 @@ static void kretry_breaker_judge(const struct kretry_breaker *k, struct kretry_s
 		kretry_breaker_close(s, now);
 }
 
+/*
+ * Whether the state that admitted the attempt is still on. A wait in the kernel is given a
+ * generation of its own beforehand, later than that of the state at the time.
+ */
+static bool kretry_breaker_is_current(const struct kretry_shared *s, u32 generation)
+{
+	return generation && generation - s->generation <= U32_MAX / 2;
+}
+
 void kretry_breaker_record(const struct kretry_breaker *k, struct kretry_shared *s,
 			   const struct kretry_result *r)
 {
@@ -276,10 +285,11 @@ void kretry_breaker_record(const struct kretry_breaker *k, struct kretry_shared 
 	    s->mode == KRETRY_MODE_FORCED_OPEN)
 		return;
 	if (s->state == KRETRY_HALF_OPEN) {
-		if (r->probe || r->generation == s->generation)
+		if (r->probe || r->generation == s->generation ||
+		    (!kretry_breaker_enforced(k, s) && kretry_breaker_is_current(s, r->generation)))
 			kretry_breaker_judge(k, s, r->now, r->rnd,
 					     failure || kretry_breaker_is_slow(k, r));
-	} else if (s->state == KRETRY_CLOSED && r->generation == s->generation) {
+	} else if (s->state == KRETRY_CLOSED && kretry_breaker_is_current(s, r->generation)) {
 		kretry_breaker_count(k, s, r, failure);
 		if (kretry_breaker_trips(k, s) &&
 		    (k->min_reporters <= 1 || kretry_breaker_is_agreed(k, s)))

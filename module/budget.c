@@ -100,6 +100,19 @@ u64 kretry_budget_deposit(const struct kretry_budget *b, struct kretry_shared *s
 	return amount;
 }
 
+u64 kretry_budget_give_back(const struct kretry_budget *b, struct kretry_shared *s, u64 amount,
+			    bool from_reserve, u64 now)
+{
+	u64 room = kretry_sat_sub(b->capacity_utok, kretry_budget_balance(s)), reserve = 0;
+
+	amount = min(amount, room);
+	if (from_reserve)
+		reserve = min(amount, kretry_sat_sub(max(b->initial_utok, b->reserve_cap_utok),
+						     s->reserve_utok));
+	s->reserve_utok += reserve;
+	return reserve + kretry_budget_deposit(b, s, amount - reserve, now);
+}
+
 u64 kretry_budget_take(const struct kretry_budget *b, struct kretry_shared *s, u64 amount, u64 now)
 {
 	u64 balance = kretry_budget_balance(s), taken = min(amount, balance), part;

@@ -25,6 +25,14 @@ u64 kretry_budget_deposit(const struct kretry_budget *b, struct kretry_shared *s
 /* Take up to @amount: the oldest deposits first, then the reserve. Returns what was taken. */
 u64 kretry_budget_take(const struct kretry_budget *b, struct kretry_shared *s, u64 amount, u64 now);
 
+/*
+ * Give back a charge of @amount for a retry that was not made, as far as the capacity goes. If any
+ * of it had been taken from the reserve it goes there, up to what time or the start would have put
+ * there; the rest lapses as a deposit of now does. Returns what was given back.
+ */
+u64 kretry_budget_give_back(const struct kretry_budget *b, struct kretry_shared *s, u64 amount,
+			    bool from_reserve, u64 now);
+
 /* What a retry after @event costs. */
 u64 kretry_budget_cost(const struct kretry_budget *b, u8 event);
 

@@ -62,32 +62,6 @@ static u64 kretry_own_delay(const struct kretry_policy *p, const struct kretry_o
 
 /* -------- what the key shares -------- */
 
-void kretry_shared_start(const struct kretry_policy *p, struct kretry_shared *s, u64 now)
-{
-	memset(s, 0, sizeof(*s));
-	s->touched_ns = now;
-	kretry_breaker_start(&p->breaker, s, now);
-	kretry_budget_start(&p->budget, s, now);
-}
-
-void kretry_shared_advance(const struct kretry_policy *p, struct kretry_shared *s, u64 now)
-{
-	if (now <= s->touched_ns)
-		return;
-	if (kretry_has_breaker(p))
-		kretry_breaker_advance(&p->breaker, s, now);
-	if (kretry_has_budget(p))
-		kretry_budget_advance(&p->budget, s, now);
-	s->touched_ns = now;
-}
-
-bool kretry_shared_is_new(const struct kretry_policy *p, const struct kretry_shared *s)
-{
-	return kretry_breaker_is_new(&p->breaker, s) && s->cooling_ns <= s->touched_ns &&
-	       s->pace_next_ns <= s->touched_ns &&
-	       kretry_budget_balance(s) >= p->budget.initial_utok;
-}
-
 /* An operation brings its deposit once, when its first attempt is admitted. */
 static void kretry_deposit_request(const struct kretry_policy *p, struct kretry_shared *s,
 				   const struct kretry_op *op, u64 now)
@@ -121,7 +95,7 @@ static void kretry_deposit_success(const struct kretry_policy *p, struct kretry_
 static bool kretry_charge(const struct kretry_policy *p, struct kretry_shared *s,
 			  const struct kretry_op *op, struct kretry_call *call)
 {
-	u64 cost;
+	u64 cost, reserve = s->reserve_utok;
 
 	if (!kretry_has_budget(p))
 		return true;
@@ -129,6 +103,7 @@ static bool kretry_charge(const struct kretry_policy *p, struct kretry_shared *s
 	if (!kretry_budget_admits(&p->budget, s, cost))
 		return false;
 	call->charged = kretry_budget_take(&p->budget, s, cost, call->now);
+	call->from_reserve = s->reserve_utok < reserve;
 	return true;
 }
 
@@ -192,6 +167,7 @@ static u8 kretry_refuse_open(const struct kretry_policy *p, const struct kretry_
 		op->deadline_ns = 0;
 		return KRETRY_STOP_ELAPSED;
 	}
+	op->start_ns = start;
 	op->flags |= KRETRY_OP_READMIT;
 	return KRETRY_RETRY;
 }

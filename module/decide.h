@@ -23,6 +23,7 @@
  * @leased:	[out] the GO took a probe, to be kept track of until deadline_ns + probe_timeout_ns
  * @charged:	[out] micro-tokens
  * @returned:	[out] micro-tokens of a charge that came back
+ * @from_reserve: [out] some of what was charged came from the reserve
  */
 struct kretry_call {
 	u64 now;
@@ -32,6 +33,7 @@ struct kretry_call {
 	u16 reporter;
 	bool probe;
 	bool leased;
+	bool from_reserve;
 };
 
 /* 0; EINVAL for parameters outside their range, EOPNOTSUPP for those this build does not have. */
@@ -60,7 +62,7 @@ static inline bool kretry_needs_draw(const struct kretry_policy *p, const struct
 	       kretry_backoff_draws(&p->backoff);
 }
 
-/* Whether @op is well formed: 0, EINVAL or EOPNOTSUPP. */
+/* Whether @op is well formed: 0 or EINVAL. */
 static inline int kretry_op_check(const struct kretry_op *op)
 {
 	if (op->event == KRETRY_EVENT_NONE || op->event > KRETRY_EVENT_PERMANENT)
@@ -71,19 +73,8 @@ static inline int kretry_op_check(const struct kretry_op *op)
 		return -EINVAL;
 	if (op->hint_ns && !(op->flags & KRETRY_OP_HINT))
 		return -EINVAL;
-	if (op->flags & KRETRY_OP_QUEUE)
-		return -EOPNOTSUPP;
 	return 0;
 }
-
-/* What a new key starts with. */
-void kretry_shared_start(const struct kretry_policy *p, struct kretry_shared *s, u64 now);
-
-/* Let time do its part on @s, up to @now. */
-void kretry_shared_advance(const struct kretry_policy *p, struct kretry_shared *s, u64 now);
-
-/* Whether @s, brought up to date, cannot be told from a new one. */
-bool kretry_shared_is_new(const struct kretry_policy *p, const struct kretry_shared *s);
 
 /*
  * Decide @op, which is well formed, under @p. @s is what its key shares, brought up to @call->now;

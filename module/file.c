@@ -5,10 +5,13 @@
 #include <linux/poll.h>
 #include <linux/slab.h>
 
+#include "deliver.h"
 #include "ioctl.h"
 #include "lease.h"
 #include "limits.h"
 #include "policy.h"
+#include "redraw.h"
+#include "uring.h"
 
 static int kretry_open(struct inode *inode, struct file *filp)
 {
@@ -22,7 +25,10 @@ static int kretry_open(struct inode *inode, struct file *filp)
 	spin_lock_init(&kf->lease_lock);
 	INIT_LIST_HEAD(&kf->leases);
 	init_waitqueue_head(&kf->wait);
+	kretry_queue_init(kf);
+	kretry_redraw_add(kf);
 	filp->private_data = kf;
+	filp->f_mode |= FMODE_NOWAIT;
 	return nonseekable_open(inode, filp);
 }
 
@@ -38,24 +44,33 @@ static int kretry_release(struct inode *inode, struct file *filp)
 {
 	struct kretry_file *kf = filp->private_data;
 
+	kretry_redraw_remove(kf);
 	kretry_handle_drop_all(kf);
+	kretry_queue_exit(kf);
 	xa_destroy(&kf->handles);
 	kfree(kf);
 	return 0;
 }
 
-/* Due ops come from here once there is a queue. */
-static ssize_t kretry_read(struct file *filp, char __user *buf, size_t len, loff_t *pos)
+static ssize_t kretry_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	return -EOPNOTSUPP;
+	struct file *filp = iocb->ki_filp;
+
+	return kretry_deliver_read(filp->private_data, to,
+				   filp->f_flags & O_NONBLOCK || iocb->ki_flags & IOCB_NOWAIT);
 }
 
 static __poll_t kretry_poll(struct file *filp, poll_table *table)
 {
 	struct kretry_file *kf = filp->private_data;
+	__poll_t events = 0;
 
 	poll_wait(filp, &kf->wait, table);
-	return kretry_handle_any_news(kf) ? EPOLLPRI : 0;
+	if (kretry_queue_is_due(&kf->queue))
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (kretry_handle_any_news(kf))
+		events |= EPOLLPRI;
+	return events;
 }
 
 static void kretry_show_fdinfo(struct seq_file *m, struct file *filp)
@@ -68,9 +83,10 @@ const struct file_operations kretry_fops = {
 	.open		= kretry_open,
 	.flush		= kretry_flush,
 	.release	= kretry_release,
-	.read		= kretry_read,
+	.read_iter	= kretry_read_iter,
 	.poll		= kretry_poll,
 	.unlocked_ioctl	= kretry_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
+	.uring_cmd	= kretry_uring_cmd,
 	.show_fdinfo	= kretry_show_fdinfo,
 };

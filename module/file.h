@@ -10,6 +10,8 @@
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
+#include "queue.h"
+
 struct kretry_handle;
 
 /**
@@ -21,7 +23,9 @@ struct kretry_handle;
  * @cred:	who acts, and whose quotas are charged: the opener, pinned by the file
  * @lease_lock:	protects @leases; taken under a key's lock
  * @leases:	probes given to this file
- * @wait:	who polls it
+ * @wait:	who polls it or waits in read()
+ * @queue:	what sleeps until its deadline
+ * @node:	in the list of all files, see redraw.c
  */
 struct kretry_file {
 	struct xarray handles;
@@ -31,6 +35,8 @@ struct kretry_file {
 	spinlock_t lease_lock;
 	struct list_head leases;
 	wait_queue_head_t wait;
+	struct kretry_queue queue;
+	struct list_head node;
 };
 
 extern const struct file_operations kretry_fops;

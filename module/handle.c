@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 
 #include "clock.h"
+#include "deliver.h"
 #include "lease.h"
 #include "limits.h"
 #include "name.h"
@@ -80,6 +81,7 @@ int kretry_handle_publish(struct kretry_cmd *cmd, struct kretry_policy_node *pol
 	if (handle) {
 		handle->policy = policy;
 		handle->kf = cmd->kf;
+		refcount_set(&handle->refs, 1);
 		err = kretry_handle_install(cmd, handle, id);
 	} else {
 		err = -ENOMEM;
@@ -107,18 +109,39 @@ static struct kretry_handle *kretry_handle_take(struct kretry_file *kf, u32 id)
 	return handle;
 }
 
-/* Give up what was taken off; readers may still be on it. */
+/* Nothing refers to it but readers, which may still be on it. */
+void kretry_handle_put(struct kretry_handle *handle)
+{
+	if (!refcount_dec_and_test(&handle->refs))
+		return;
+	kretry_user_uncharge(handle->kf->cred);
+	kretry_name_close(handle->policy);
+	kretry_policy_put(handle->policy);
+	kfree_rcu(handle, rcu);
+}
+
+/* No op can be queued on it any more. False if some are, and @idle asks for none. */
+static bool kretry_handle_close(struct kretry_handle *handle, bool idle)
+{
+	struct kretry_queue *queue = &handle->kf->queue;
+	bool may;
+
+	spin_lock_bh(&queue->lock);
+	may = !idle || refcount_read(&handle->refs) == 1;
+	handle->closing |= may;
+	spin_unlock_bh(&queue->lock);
+	return may;
+}
+
+/* Give up what was taken off and is closing. */
 static void kretry_handle_free(struct kretry_handle *handle)
 {
-	struct kretry_policy_node *policy = handle->policy;
-
+	if (refcount_read(&handle->refs) > 1)
+		kretry_deliver_drop(handle->kf);
 	kretry_lease_close(handle);
 	if (handle->notify)
 		kretry_handle_unwatch(handle);
-	kretry_user_uncharge(handle->kf->cred);
-	kretry_name_close(policy);
-	kretry_policy_put(policy);
-	kfree_rcu(handle, rcu);
+	kretry_handle_put(handle);
 }
 
 long kretry_policy_close(struct kretry_cmd *cmd)
@@ -132,7 +155,8 @@ long kretry_policy_close(struct kretry_cmd *cmd)
 	rcu_read_lock();
 	handle = kretry_handle_find(cmd->kf, ref->id);
 	busy = handle &&
-	       kretry_lease_any(handle, kretry_clock_now(handle->policy->params.clockid));
+	       (kretry_lease_any(handle, kretry_clock_now(handle->policy->params.clockid)) ||
+		!kretry_handle_close(handle, true));
 	rcu_read_unlock();
 	if (busy)
 		return -EBUSY;
@@ -143,15 +167,24 @@ long kretry_policy_close(struct kretry_cmd *cmd)
 	return 0;
 }
 
+/* What is queued goes in one pass, whatever its policy. */
 void kretry_handle_drop_all(struct kretry_file *kf)
 {
 	struct kretry_handle *handle;
 	unsigned long id;
 
+	rcu_read_lock();
+	xa_for_each(&kf->handles, id, handle)
+		kretry_handle_close(handle, false);
+	rcu_read_unlock();
+	kretry_deliver_drop(kf);
+
 	xa_for_each(&kf->handles, id, handle) {
 		handle = kretry_handle_take(kf, id);
-		if (handle)
-			kretry_handle_free(handle);
+		if (!handle)
+			continue;
+		kretry_handle_close(handle, false);
+		kretry_handle_free(handle);
 	}
 }
 

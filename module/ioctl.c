@@ -8,14 +8,15 @@
 #include <linux/stddef.h>
 #include <linux/uaccess.h>
 
+#include "deliver.h"
 #include "limits.h"
 #include "name.h"
 #include "policy.h"
 #include "stat.h"
 #include "step.h"
 
-/* An argument up to this size is copied to the stack. */
-#define KRETRY_SMALL_ARG	64
+/* An argument up to this size is copied to the stack: who has no memory left can still cancel. */
+#define KRETRY_SMALL_ARG	sizeof(struct kretry_cancel)
 
 /**
  * struct kretry_command - how to run a command, if this build has it
@@ -41,6 +42,7 @@ static long kretry_info(struct kretry_cmd *cmd)
 		.max_batch	= KRETRY_MAX_BATCH,
 		.max_policies	= kretry_max_policies,
 		.max_keys	= kretry_max_keys,
+		.max_queued	= kretry_max_queued,
 		.max_linger_ns	= kretry_max_linger_ns(),
 	};
 	return kretry_cmd_reply(cmd);
@@ -59,7 +61,8 @@ static long kretry_shutdown(struct kretry_file *kf, void __user *uarg)
 		.raw		= (fn),						\
 	}
 
-#define KRETRY_NOT_BUILT(name)							\
+/* On io_uring only: see uring.c. */
+#define KRETRY_URING_ONLY(name)							\
 	KRETRY_RAW(name, NULL)
 
 #define KRETRY_SIZED(name, type, last, fn)					\
@@ -79,9 +82,9 @@ static const struct kretry_command kretry_commands[] = {
 	KRETRY_SIZED(POLICY_LIST, kretry_policy_list, reserved, kretry_name_list),
 	KRETRY_RAW(STEP, kretry_step),
 	KRETRY_SIZED(STEP_BATCH, kretry_batch, op_size, kretry_step_batch),
-	KRETRY_NOT_BUILT(WAIT),
-	KRETRY_NOT_BUILT(CANCEL),
-	KRETRY_SIZED(STAT, kretry_stat, pace_next_ns, kretry_stat),
+	KRETRY_URING_ONLY(WAIT),
+	KRETRY_SIZED(CANCEL, kretry_cancel, op, kretry_deliver_cancel),
+	KRETRY_SIZED(STAT, kretry_stat, spread, kretry_stat),
 	KRETRY_SIZED(FORCE, kretry_force, key, kretry_force),
 	KRETRY_RAW(SHUTDOWN, kretry_shutdown),
 };
@@ -95,6 +98,16 @@ int kretry_cmd_reply(struct kretry_cmd *cmd)
 	    clear_user(cmd->uarg + both, cmd->user_size - both))
 		return -EFAULT;
 	return 0;
+}
+
+/* A struct is no longer than a page: its ends tell for all of it. */
+bool kretry_cmd_may_reply(struct kretry_cmd *cmd)
+{
+	u8 __user *first = cmd->uarg, *last = first + cmd->user_size - 1;
+	u8 value;
+
+	return !get_user(value, first) && !put_user(value, first) && !get_user(value, last) &&
+	       !put_user(value, last);
 }
 
 static long kretry_run_sized(const struct kretry_command *command, struct kretry_file *kf,

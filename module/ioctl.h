@@ -32,4 +32,7 @@ long kretry_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
  */
 int kretry_cmd_reply(struct kretry_cmd *cmd);
 
+/* Whether that would work now; for a handler that cannot reply before its work. */
+bool kretry_cmd_may_reply(struct kretry_cmd *cmd);
+
 #endif /* KRETRY_IOCTL_H */

@@ -42,6 +42,7 @@ static void kretry_key_init(struct kretry_key *key, const struct kretry_policy *
 	spin_lock_init(&key->lock);
 	key->dead = false;
 	key->used = false;
+	key->waiters = 0;
 	kretry_shared_start(p, &key->shared, now);
 	key->shared.mode = mode;
 }
@@ -103,7 +104,7 @@ static bool kretry_key_is_idle(const struct kretry_table *table, struct kretry_k
 	spin_lock(&key->lock);
 	if (key->used) {
 		key->used = false;
-	} else if (!key->leases && key->shared.mode == table->mode) {
+	} else if (!key->leases && !key->waiters && key->shared.mode == table->mode) {
 		kretry_shared_advance(p, &key->shared, now);
 		idle = kretry_shared_is_new(p, &key->shared);
 	}
@@ -191,6 +192,13 @@ struct kretry_key *kretry_key_lock(struct kretry_table *table, const struct kret
 	}
 	key->used = true;
 	return key;
+}
+
+struct kretry_key *kretry_key_lock_overflow(struct kretry_table *table)
+	__acquires(&table->overflow.lock)
+{
+	spin_lock_bh(&table->overflow.lock);
+	return &table->overflow;
 }
 
 void kretry_key_unlock(struct kretry_key *key)

@@ -20,6 +20,7 @@ struct kretry_lease;
  * @lock:	taken by whoever decides on this key, and under no other key's lock
  * @dead:	taken out of the table: look it up anew; protected by @lock
  * @used:	decided on since the last look for a key to forget; protected by @lock
+ * @waiters:	ops queued that were granted on it; protected by @lock
  * @shared:	what the decision code keeps; protected by @lock
  * @rcu:	frees it after the last reader; @shared is over by then
  */
@@ -28,8 +29,9 @@ struct kretry_key {
 	u64 id;
 	struct kretry_lease *leases;
 	spinlock_t lock;
-	bool dead;
-	bool used;
+	u32 dead : 1;
+	u32 used : 1;
+	u32 waiters : 30;
 	union {
 		struct kretry_shared shared;
 		struct rcu_head rcu;
@@ -77,6 +79,7 @@ void kretry_table_exit(struct kretry_table *table);
  */
 struct kretry_key *kretry_key_lock(struct kretry_table *table, const struct kretry_policy *p,
 				   u64 id, u64 now);
+struct kretry_key *kretry_key_lock_overflow(struct kretry_table *table);
 void kretry_key_unlock(struct kretry_key *key);
 
 /* Copy what is kept for the key of that id; false where it has no state. Called under RCU. */

@@ -6,10 +6,14 @@
 #include <linux/gfp.h>
 #include <linux/kretry.h>
 
+#include "compat.h"
+
 /* The parts of the ABI this build has beyond policies, STEP, STEP_BATCH and SHUTDOWN. */
 #define KRETRY_FEATURES                                                                            \
 	(KRETRY_FEATURE_NAMED | KRETRY_FEATURE_BUDGET | KRETRY_FEATURE_BREAKER |                   \
-	 KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT)
+	 KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT |                    \
+	 KRETRY_FEATURE_QUEUE | KRETRY_FEATURE_URING_STEP |                                        \
+	 (KRETRY_CAN_CANCEL ? KRETRY_FEATURE_URING_WAIT : 0))
 
 /* Ops in one STEP_BATCH. */
 #define KRETRY_MAX_BATCH	65536U
@@ -23,9 +27,10 @@
 /* The most that max_keys may say. */
 #define KRETRY_MAX_KEYS		65536U
 
-/* Module parameters: policies of one user, keys of one policy, longest linger time. */
+/* Module parameters: policies of one user, keys of one policy, ops on one file, longest linger. */
 extern unsigned int kretry_max_policies;
 extern unsigned int kretry_max_keys;
+extern unsigned int kretry_max_queued;
 extern unsigned int kretry_max_linger_s;
 
 static inline u64 kretry_max_linger_ns(void)

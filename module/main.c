@@ -9,6 +9,8 @@
 #include "limits.h"
 #include "name.h"
 #include "policy.h"
+#include "queue.h"
+#include "redraw.h"
 
 #define KRETRY_MODE_MASK	0666
 
@@ -19,6 +21,10 @@ MODULE_PARM_DESC(max_policies, "Most policies of one user, 1 or more (4096)");
 unsigned int kretry_max_keys = 1024;
 module_param_named(max_keys, kretry_max_keys, uint, 0444);
 MODULE_PARM_DESC(max_keys, "Most keys of one policy, 1 to 65536 (1024)");
+
+unsigned int kretry_max_queued = 131072;
+module_param_named(max_queued, kretry_max_queued, uint, 0444);
+MODULE_PARM_DESC(max_queued, "Most ops queued on one file, 0 for none (131072)");
 
 unsigned int kretry_max_linger_s = 3600;
 module_param_named(max_linger_s, kretry_max_linger_s, uint, 0444);
@@ -60,17 +66,27 @@ static int __init kretry_init(void)
 	err = kretry_key_cache_init();
 	if (err)
 		return err;
+	err = kretry_queue_cache_init();
+	if (err)
+		goto no_queue;
 	err = kretry_policy_init();
 	if (err)
 		goto no_policies;
+	err = kretry_redraw_init();
+	if (err)
+		goto no_notifiers;
 	kretry_device.mode = mode;
 	err = misc_register(&kretry_device);
 	if (err)
 		goto no_device;
 	return 0;
 no_device:
+	kretry_redraw_exit();
+no_notifiers:
 	kretry_policy_exit();
 no_policies:
+	kretry_queue_cache_exit();
+no_queue:
 	kretry_key_cache_exit();
 	return err;
 }
@@ -79,8 +95,10 @@ no_policies:
 static void __exit kretry_exit(void)
 {
 	misc_deregister(&kretry_device);
+	kretry_redraw_exit();
 	kretry_name_exit();
 	kretry_policy_exit();
+	kretry_queue_cache_exit();
 	kretry_key_cache_exit();
 }
 

@@ -22,12 +22,18 @@
  * @verdicts:	by enum kretry_verdict
  * @charged:	micro-tokens
  * @returned:	micro-tokens of charges that came back
+ * @queued:	queued ops and waits; only the sum over all CPUs has a meaning
+ * @redrawn:	of these, put off by a new draw after the machine was cloned
+ * @spread:	of these, put off after a suspend
  */
 struct kretry_counts {
 	u64 events[KRETRY_EVENT_PERMANENT + 1];
 	u64 verdicts[KRETRY_STOP_PACED + 1];
 	u64 charged;
 	u64 returned;
+	u64 queued;
+	u64 redrawn;
+	u64 spread;
 };
 
 /**
@@ -89,6 +95,8 @@ struct kretry_policy_node {
  * @may_step:	allowed to use it
  * @notify:	opened with NOTIFY
  * @closed:	to get no more leases; protected by the file's lease lock
+ * @closing:	to get no more ops queued; protected by the queue's lock
+ * @refs:	the file, and each op in its queue; grown under the queue's lock
  * @policy:	the policy, of which this is a reference
  * @kf:		the file
  * @watching:	in the policy's watchers, with NOTIFY
@@ -101,6 +109,8 @@ struct kretry_handle {
 	bool may_step;
 	bool notify;
 	bool closed;
+	bool closing;
+	refcount_t refs;
 	struct kretry_policy_node *policy;
 	struct kretry_file *kf;
 	struct list_head watching;
@@ -130,6 +140,7 @@ long kretry_policy_close(struct kretry_cmd *cmd);
  */
 int kretry_handle_publish(struct kretry_cmd *cmd, struct kretry_policy_node *policy, u32 *id,
 			  const struct kretry_handle *like);
+void kretry_handle_put(struct kretry_handle *handle);
 void kretry_handle_drop_all(struct kretry_file *kf);
 void kretry_handle_show_all(struct kretry_file *kf, struct seq_file *m);
 

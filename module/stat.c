@@ -12,6 +12,7 @@
 static void kretry_stat_counts(const struct kretry_policy_node *policy, struct kretry_stat *stat)
 {
 	const struct kretry_counts *counts;
+	u64 queued = 0;
 	u32 cpu, i;
 
 	BUILD_BUG_ON(ARRAY_SIZE(stat->events) < ARRAY_SIZE(counts->events));
@@ -26,7 +27,11 @@ static void kretry_stat_counts(const struct kretry_policy_node *policy, struct k
 		stat->done += counts->verdicts[KRETRY_DONE];
 		stat->charged_utok += counts->charged;
 		stat->refunded_utok += counts->returned;
+		stat->redrawn += counts->redrawn;
+		stat->spread += counts->spread;
+		queued += counts->queued;
 	}
+	stat->queued = queued;
 	stat->opened = atomic64_read(&policy->opened);
 	stat->transitions = atomic64_read(&policy->transitions);
 	stat->probes_lost = atomic64_read(&policy->probes_lost);

@@ -81,4 +81,13 @@ static inline u32 kretry_slices_since(u64 window_ns, u64 then, u64 now)
 	return passed < KRETRY_SLICES ? passed : KRETRY_SLICES;
 }
 
+/* What a new key starts with. */
+void kretry_shared_start(const struct kretry_policy *p, struct kretry_shared *s, u64 now);
+
+/* Let time do its part on @s, up to @now. */
+void kretry_shared_advance(const struct kretry_policy *p, struct kretry_shared *s, u64 now);
+
+/* Whether @s, brought up to date, cannot be told from a new one. */
+bool kretry_shared_is_new(const struct kretry_policy *p, const struct kretry_shared *s);
+
 #endif /* KRETRY_STATE_H */

@@ -5,264 +5,58 @@
  */
 #include "step.h"
 
-#include <linux/hash.h>
-#include <linux/percpu.h>
-#include <linux/random.h>
 #include <linux/sched/signal.h>
-#include <linux/siphash.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "clock.h"
-#include "decide.h"
-#include "lease.h"
+#include "answer.h"
 #include "limits.h"
 #include "policy.h"
-#include "trace.h"
 
 /* Small enough for the stack, large enough to share the price of a clock and two user copies. */
 #define KRETRY_CHUNK	16U
 #define KRETRY_OP_WORDS	(sizeof(struct kretry_op) / sizeof(u64))
 
-/**
- * struct kretry_step - one call of STEP or STEP_BATCH
- * @kf:		the file
- * @monotonic:	CLOCK_MONOTONIC, read at most once a chunk
- * @boottime:	CLOCK_BOOTTIME, likewise
- * @many:	whether one draw has to do for the whole call
- * @draws:	numbers taken from that draw
- * @bits:	the last 64 of them, of which every second op takes the upper half
- * @key:	that draw
+/*
+ * What is to wait does so once its caller has been told, of the first @told; what the caller could
+ * not be told is undone. @places have been answered.
  */
-struct kretry_step {
-	struct kretry_file *kf;
-	struct kretry_clock monotonic;
-	struct kretry_clock boottime;
-	bool many;
-	u32 draws;
-	u64 bits;
-	siphash_key_t key;
-};
-
-static void kretry_step_init(struct kretry_step *step, struct kretry_file *kf, bool many)
+static void kretry_step_finish(struct kretry_file *kf, struct kretry_queued **places, u32 count,
+			       u32 told)
 {
-	step->kf = kf;
-	step->monotonic.now = 0;
-	step->boottime.now = 0;
-	step->many = many;
-	step->draws = 0;
-}
+	struct kretry_queued *queued;
+	struct kretry_op op;
+	u32 i, rest = 0;
 
-static const struct kretry_clock *kretry_step_clock(struct kretry_step *step, clockid_t clockid)
-{
-	struct kretry_clock *clock =
-		clockid == CLOCK_BOOTTIME ? &step->boottime : &step->monotonic;
-
-	if (!clock->now)
-		kretry_clock_read(clock, clockid);
-	return clock;
-}
-
-/* One fresh kernel draw a call, expanded by a keyed function: half an output for each op. */
-static u32 kretry_step_expand(struct kretry_step *step)
-{
-	u32 draw = step->draws++;
-
-	if (draw & 1)
-		return step->bits >> 32;
-	if (!draw)
-		step->key = (siphash_key_t) {{ get_random_u64(), get_random_u64() }};
-	step->bits = siphash_1u32(draw, &step->key);
-	return step->bits;
-}
-
-/* The kernel's 32 random bits cost half of 64 and tell 2^32 delays apart: spread them over u64. */
-static u64 kretry_step_draw(struct kretry_step *step)
-{
-	u64 half = step->many ? kretry_step_expand(step) : get_random_u32();
-
-	return half << 32 | half;
-}
-
-/* Who reports: the process or, by policy, the user. Short: two that look alike count once. */
-static u16 kretry_step_reporter(const struct kretry_policy *p)
-{
-	if (p->breaker.min_reporters < 2)
-		return 0;
-	if (p->breaker.flags & KRETRY_BREAKER_REPORTERS_UID)
-		return hash_32(__kuid_val(current_euid()), 16);
-	return hash_32(task_tgid_nr(current), 16);
-}
-
-static void kretry_step_count(struct kretry_policy_node *policy, u8 event, u8 verdict)
-{
-	this_cpu_inc(policy->counts->events[event]);
-	this_cpu_inc(policy->counts->verdicts[verdict]);
-}
-
-/* While closed and not ramping a BEGIN has no use for a number. */
-static bool kretry_step_needs_draw(const struct kretry_policy *p, const struct kretry_shared *s,
-				   const struct kretry_op *op)
-{
-	if (op->event == KRETRY_EVENT_BEGIN && s->state == KRETRY_CLOSED &&
-	    s->mode == KRETRY_MODE_AUTOMATIC && !p->breaker.ramp_ns)
-		return false;
-	return kretry_needs_draw(p, op);
-}
-
-/* True if the breaker has been open meanwhile, and is half-open again. */
-static bool kretry_step_reap(const struct kretry_policy *p, struct kretry_key *key,
-			     const struct kretry_call *call)
-{
-	struct kretry_shared *s = &key->shared;
-
-	kretry_lease_reap(key, call->now, call->rnd);
-	if (s->state != KRETRY_OPEN)
-		return false;
-	kretry_breaker_advance(&p->breaker, s, call->now);
-	return s->state == KRETRY_HALF_OPEN;
-}
-
-/* Leases that bear on @op: a BEGIN may want one, a report gives its own back. */
-static int kretry_step_lease(struct kretry_handle *handle, struct kretry_key *key,
-			     const struct kretry_op *op, struct kretry_call *call,
-			     struct kretry_lease **lease)
-{
-	struct kretry_policy_node *policy = handle->policy;
-	struct kretry_shared *s = &key->shared;
-
-	*lease = NULL;
-	if (op->event != KRETRY_EVENT_BEGIN) {
-		if (key->leases)
-			call->probe = kretry_lease_take(handle->kf, key, op->generation);
-		return 0;
+	kretry_queue_arm(&kf->queue, places, told);
+	for (i = 0; i < count; i++) {
+		queued = places[i];
+		if (IS_ERR_OR_NULL(queued))
+			continue;
+		if (queued->phase == KRETRY_RESERVED) {
+			kretry_answer_undo(queued, &op);
+			kretry_queue_forget(queued);
+		}
+		if (queued->handle)
+			kretry_handle_put(queued->handle);
+		places[rest++] = queued;
 	}
-	if (!kretry_breaker_probes(&policy->params.breaker, s) ||
-	    !kretry_breaker_admits(&policy->params.breaker, s, call->now, call->rnd))
-		return 0;
-	*lease = kretry_lease_add(handle, key, kretry_policy_generation(policy));
-	return PTR_ERR_OR_ZERO(*lease);
+	kretry_queued_free(places, rest);
 }
 
-static void kretry_step_settle(struct kretry_op *op, const struct kretry_call *call,
-			       struct kretry_lease *lease, u64 timeout_ns)
+/* A malformed op says so itself. @places has one for each op that may be queued, else NULL. */
+static void kretry_step_chunk(struct kretry_caller *caller, struct kretry_op *ops, u32 count,
+			      struct kretry_queued **places)
 {
-	if (call->leased) {
-		op->generation = lease->generation;
-		WRITE_ONCE(lease->expires_ns, kretry_sat_add(op->deadline_ns, timeout_ns));
-	} else if (lease) {
-		kretry_lease_remove(lease);
-	}
-}
-
-/* Decide @op under its key's lock. */
-static noinline int kretry_step_shared(struct kretry_step *step, struct kretry_handle *handle,
-				       struct kretry_op *op, struct kretry_call *call)
-{
-	struct kretry_policy_node *policy = handle->policy;
-	const struct kretry_policy *p = &policy->params;
-	struct kretry_lease *lease;
-	struct kretry_key *key;
-	u8 before, after;
-	bool overflow, reopened;
+	struct kretry_op *op, *end = ops + count;
 	int err;
 
-	key = kretry_key_lock(&policy->table, p, op->key, call->now);
-	overflow = key == &policy->table.overflow;
-	before = key->shared.state;
-	kretry_shared_advance(p, &key->shared, call->now);
-	call->now = max(call->now, key->shared.touched_ns);
-	if (key->leases || kretry_step_needs_draw(p, &key->shared, op))
-		call->rnd = kretry_step_draw(step);
-	reopened = key->leases && kretry_step_reap(p, key, call);
-	if (!key->shared.generation)
-		key->shared.generation = kretry_policy_generation(policy);
-	err = kretry_step_lease(handle, key, op, call, &lease);
-	if (!err) {
-		kretry_apply(p, &key->shared, op, call);
-		kretry_step_settle(op, call, lease, p->breaker.probe_timeout_ns);
-		if (overflow)
-			op->flags |= KRETRY_OP_SHARED_KEY;
-	}
-	if (!key->shared.generation)
-		key->shared.generation = kretry_policy_generation(policy);
-	after = key->shared.state;
-	kretry_key_unlock(key);
-
-	if (call->charged)
-		this_cpu_add(policy->counts->charged, call->charged);
-	if (call->returned)
-		this_cpu_add(policy->counts->returned, call->returned);
-	if (reopened) {
-		kretry_policy_changed(policy, KRETRY_OPEN);
-		kretry_policy_changed(policy, KRETRY_HALF_OPEN);
-	}
-	if (before != after) {
-		trace_kretry_transition(p, op->key, before, after);
-		kretry_policy_changed(policy, after);
-	}
-	return err;
-}
-
-static __always_inline int kretry_step_decide(struct kretry_step *step,
-					      struct kretry_handle *handle, struct kretry_op *op,
-					      const struct kretry_clock *clock)
-{
-	const struct kretry_policy *p = &handle->policy->params;
-	struct kretry_call call = { .now = clock->now };
-
-	if (handle->policy->is_shared) {
-		call.reporter = kretry_step_reporter(p);
-		return kretry_step_shared(step, handle, op, &call);
-	}
-	if (kretry_needs_draw(p, op))
-		call.rnd = kretry_step_draw(step);
-	kretry_apply(p, NULL, op, &call);
-	return 0;
-}
-
-static __always_inline int kretry_step_op(struct kretry_step *step, struct kretry_op *op)
-{
-	struct kretry_handle *handle = kretry_handle_find(step->kf, op->policy);
-	u64 start = op->start_ns, deadline = op->deadline_ns;
-	const struct kretry_clock *clock;
-	u8 event = op->event;
-	int err;
-
-	if (!handle)
-		return -ENOENT;
-	if (!handle->may_step)
-		return -EACCES;
-	err = kretry_op_check(op);
-	if (err)
-		return err;
-
-	clock = kretry_step_clock(step, handle->policy->params.clockid);
-	if (clock->offset)
-		kretry_clock_to_host(clock, op);
-	err = kretry_step_decide(step, handle, op, clock);
-	if (err) {
-		op->start_ns = start;
-		op->deadline_ns = deadline;
-		return err;
-	}
-	kretry_step_count(handle->policy, event, op->verdict);
-	trace_kretry_decide(op, event);
-	if (clock->offset)
-		kretry_clock_to_caller(clock, op);
-	return 0;
-}
-
-/* A malformed op says so itself. */
-static void kretry_step_chunk(struct kretry_step *step, struct kretry_op *op, u32 count)
-{
-	struct kretry_op *end = op + count;
-	int err;
-
-	step->monotonic.now = 0;
-	step->boottime.now = 0;
+	kretry_caller_tick(caller);
 	rcu_read_lock();
-	for (; op < end; op++) {
-		err = kretry_step_op(step, op);
+	for (op = ops; op < end; op++) {
+		err = places ? PTR_ERR_OR_ZERO(places[op - ops]) : 0;
+		if (!err)
+			err = kretry_answer(caller, op, places ? places[op - ops] : NULL);
 		if (!err)
 			continue;
 		op->verdict = KRETRY_ERROR;
@@ -295,56 +89,126 @@ static u32 kretry_step_writable(struct kretry_op __user *uops, u32 count)
 	return count;
 }
 
-/* Returns how many ops of the chunk, from the first on, were answered and written back. */
-static u32 kretry_step_one_chunk(struct kretry_step *step, struct kretry_op __user *uops, u32 count)
+static u32 kretry_step_write(struct kretry_op __user *uops, const struct kretry_op *ops, u32 count)
 {
-	struct kretry_op ops[KRETRY_CHUNK] __uninitialized;
 	u32 bytes = count * sizeof(*ops);
 
-	count = (bytes - copy_from_user(ops, uops, bytes)) / sizeof(*ops);
-	count = kretry_step_writable(uops, count);
-	kretry_step_chunk(step, ops, count);
-	bytes = count * sizeof(*ops);
 	return (bytes - copy_to_user(uops, ops, bytes)) / sizeof(*ops);
 }
 
-static long kretry_step_chunks(struct kretry_step *step, struct kretry_op __user *uops, u32 count)
+static bool kretry_step_may_queue(const struct kretry_op *op)
+{
+	return op->flags & KRETRY_OP_QUEUE && kretry_event_may_wait(op->event);
+}
+
+/* Which of the chunk ask for a place in the queue: a bit for each. */
+static u32 kretry_step_queueing(const struct kretry_op *ops, u32 count)
+{
+	u32 i, queueing = 0;
+
+	BUILD_BUG_ON(KRETRY_CHUNK > 32);
+	for (i = 0; i < count; i++)
+		if (kretry_step_may_queue(&ops[i]))
+			queueing |= 1U << i;
+	return queueing;
+}
+
+/* A place for each of @queueing, or none for any. */
+static void kretry_step_places(struct kretry_file *kf, u32 count, u32 queueing,
+			       struct kretry_queued **places)
+{
+	struct kretry_queued *queued[KRETRY_CHUNK], **next = queued;
+	bool got = kretry_queued_alloc(&kf->queue, queued, hweight32(queueing));
+	u32 i;
+
+	for (i = 0; i < count; i++, queueing >>= 1) {
+		if (!(queueing & 1))
+			places[i] = NULL;
+		else
+			places[i] = got ? *next++ : ERR_PTR(-ENOMEM);
+	}
+}
+
+/* The same for a chunk with ops that may be queued. */
+static noinline u32 kretry_step_queue_chunk(struct kretry_caller *caller,
+					    struct kretry_op __user *uops, struct kretry_op *ops,
+					    u32 count, u32 queueing)
+{
+	struct kretry_queued *places[KRETRY_CHUNK];
+	u32 done;
+
+	kretry_step_places(caller->kf, count, queueing, places);
+	kretry_step_chunk(caller, ops, count, places);
+	done = kretry_step_write(uops, ops, count);
+	kretry_step_finish(caller->kf, places, count, done);
+	return done;
+}
+
+/* Returns how many ops of the chunk, from the first on, were answered and written back. */
+static u32 kretry_step_one_chunk(struct kretry_caller *caller, struct kretry_op __user *uops,
+				 u32 count)
+{
+	struct kretry_op ops[KRETRY_CHUNK] __uninitialized;
+	u32 bytes = count * sizeof(*ops), queueing;
+
+	count = (bytes - copy_from_user(ops, uops, bytes)) / sizeof(*ops);
+	count = kretry_step_writable(uops, count);
+	queueing = kretry_step_queueing(ops, count);
+	if (queueing)
+		return kretry_step_queue_chunk(caller, uops, ops, count, queueing);
+	kretry_step_chunk(caller, ops, count, NULL);
+	return kretry_step_write(uops, ops, count);
+}
+
+static long kretry_step_chunks(struct kretry_caller *caller, struct kretry_op __user *uops,
+			       u32 count)
 {
 	u32 done = 0, want, got;
+	int err = 0;
 
-	while (done < count) {
-		if (fatal_signal_pending(current))
-			return done ? done : -EINTR;
+	while (done < count && !err) {
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 		want = min(count - done, KRETRY_CHUNK);
-		got = kretry_step_one_chunk(step, uops + done, want);
+		got = kretry_step_one_chunk(caller, uops + done, want);
 		done += got;
 		if (got < want)
-			return done ? done : -EFAULT;
+			err = -EFAULT;
 		cond_resched();
 	}
-	return done;
+	if (done)
+		return done;
+	return err;
+}
+
+long kretry_step_ops(struct kretry_file *kf, struct kretry_op __user *uops, u32 count)
+{
+	struct kretry_caller caller __uninitialized;
+	long ret;
+
+	if (count > KRETRY_MAX_BATCH)
+		return -EMSGSIZE;
+	kretry_caller_init(&caller, kf, count > 1);
+	ret = kretry_step_chunks(&caller, uops, count);
+	memzero_explicit(&caller.key, sizeof(caller.key));
+	return ret;
 }
 
 long kretry_step_batch(struct kretry_cmd *cmd)
 {
 	struct kretry_batch *batch = cmd->arg;
-	struct kretry_step step __uninitialized;
-	long ret;
 
 	if (batch->flags || batch->op_size != sizeof(struct kretry_op))
 		return -EINVAL;
-	if (batch->count > KRETRY_MAX_BATCH)
-		return -EMSGSIZE;
-
-	kretry_step_init(&step, cmd->kf, batch->count > 1);
-	ret = kretry_step_chunks(&step, u64_to_user_ptr(batch->ops), batch->count);
-	memzero_explicit(&step.key, sizeof(step.key));
-	return ret;
+	return kretry_step_ops(cmd->kf, u64_to_user_ptr(batch->ops), batch->count);
 }
 
-/* The same for one op, word by word: fetch it and prove that it can be written. */
-static bool kretry_step_fetch_one(u64 *op, u64 __user *uop)
+bool kretry_step_fetch(struct kretry_op *kop, struct kretry_op __user *uop_)
 {
+	u64 *op = (u64 *)kop;
+	u64 __user *uop = (u64 __user *)uop_;
 	u32 i;
 
 	if (!user_access_begin(uop, sizeof(struct kretry_op)))
@@ -361,8 +225,10 @@ fault:
 	return false;
 }
 
-static bool kretry_step_store_one(const u64 *op, u64 __user *uop)
+bool kretry_step_store(const struct kretry_op *kop, struct kretry_op __user *uop_)
 {
+	const u64 *op = (const u64 *)kop;
+	u64 __user *uop = (u64 __user *)uop_;
 	u32 i;
 
 	if (!user_access_begin(uop, sizeof(struct kretry_op)))
@@ -377,20 +243,44 @@ fault:
 	return false;
 }
 
-long kretry_step(struct kretry_file *kf, void __user *uop)
+/* One op that asks for a place in the queue. */
+static noinline long kretry_step_queue(struct kretry_caller *caller, struct kretry_op *op,
+				       struct kretry_op __user *uop)
 {
-	struct kretry_step step __uninitialized;
+	struct kretry_queued *queued;
+	bool told = false;
+	int err;
+
+	if (!kretry_queued_alloc(&caller->kf->queue, &queued, 1))
+		return -ENOMEM;
+	rcu_read_lock();
+	err = kretry_answer(caller, op, queued);
+	rcu_read_unlock();
+	if (!err) {
+		told = kretry_step_store(op, uop);
+		err = told ? 0 : -EFAULT;
+	}
+	kretry_step_finish(caller->kf, &queued, 1, told);
+	return err;
+}
+
+long kretry_step(struct kretry_file *kf, void __user *uarg)
+{
+	struct kretry_op __user *uop = uarg;
+	struct kretry_caller caller __uninitialized;
 	struct kretry_op op __uninitialized;
 	int err;
 
-	if (!kretry_step_fetch_one((u64 *)&op, uop))
+	if (!kretry_step_fetch(&op, uop))
 		return -EFAULT;
 
-	kretry_step_init(&step, kf, false);
+	kretry_caller_init(&caller, kf, false);
+	if (kretry_step_may_queue(&op))
+		return kretry_step_queue(&caller, &op, uop);
 	rcu_read_lock();
-	err = kretry_step_op(&step, &op);
+	err = kretry_answer(&caller, &op, NULL);
 	rcu_read_unlock();
 	if (err)
 		return err;
-	return kretry_step_store_one((u64 *)&op, uop) ? 0 : -EFAULT;
+	return kretry_step_store(&op, uop) ? 0 : -EFAULT;
 }

@@ -98,6 +98,26 @@ TRACE_EVENT(kretry_transition,
 		  kretry_trace_state(__entry->from), kretry_trace_state(__entry->to))
 );
 
+/* Ops of one file that were put off: after a clone of the machine, or one after a suspend. */
+TRACE_EVENT(kretry_put_off,
+
+	TP_PROTO(bool cloned, u32 count),
+
+	TP_ARGS(cloned, count),
+
+	TP_STRUCT__entry(
+		__field(bool, cloned)
+		__field(u32, count)
+	),
+
+	TP_fast_assign(
+		__entry->cloned = cloned;
+		__entry->count = count;
+	),
+
+	TP_printk("after=%s count=%u", __entry->cloned ? "clone" : "suspend", __entry->count)
+);
+
 #endif /* KRETRY_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

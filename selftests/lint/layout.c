@@ -157,7 +157,7 @@ FIELD(kretry_cancel, flags, 4);
 FIELD(kretry_cancel, user_data, 8);
 FIELD(kretry_cancel, op, 16);
 
-SIZE(kretry_stat, 352);
+SIZE(kretry_stat, 368);
 FIELD(kretry_stat, size, 0);
 FIELD(kretry_stat, policy, 4);
 FIELD(kretry_stat, flags, 8);
@@ -186,6 +186,8 @@ FIELD(kretry_stat, reserved, 324);
 FIELD(kretry_stat, half_open_ns, 328);
 FIELD(kretry_stat, cooling_ns, 336);
 FIELD(kretry_stat, pace_next_ns, 344);
+FIELD(kretry_stat, redrawn, 352);
+FIELD(kretry_stat, spread, 360);
 
 SIZE(kretry_force, 24);
 FIELD(kretry_force, size, 0);

@@ -160,6 +160,7 @@ enum kretry_verdict {
 #define KRETRY_OP_SHARED_KEY	0x0200	/* too many keys: this one shares the overflow state */
 #define KRETRY_OP_CLAMPED	0x0400	/* sooner than the server asked for, as the policy says */
 #define KRETRY_OP_PROBE		0x0800	/* this GO is a probe of a half-open breaker */
+#define KRETRY_OP_QUEUED	0x1000	/* it waits in the kernel: read() will return it */
 #define KRETRY_OP_ERRNO(flags)	(((flags) >> 8) & 0xff)
 
 /**
@@ -185,6 +186,11 @@ enum kretry_verdict {
  * all there is to know about an op that is not queued. DONE makes it ready for the next operation,
  * unless an OK came sooner than reset_after_ns after the attempt's start: then attempt, start_ns,
  * delay_ns and deadline_ns stay, and so does the backoff.
+ *
+ * With QUEUE an attempt that is not to start now waits in the kernel, until deadline_ns; QUEUED
+ * says so, and READMIT is then the kernel's task. read() returns it once, as GO or as a STOP,
+ * unless KRETRY_IOC_CANCEL takes it back or the file lets go of it. A STOP that comes that late
+ * costs no token, and attempt is what it was before the grant.
  */
 struct kretry_op {
 	__u32		policy;
@@ -569,10 +575,24 @@ struct kretry_batch {
 
 /**
  * struct kretry_uring - the 16 bytes of payload in the SQE of an io_uring command
- * @ops:	pointer to an array of struct kretry_op
- * @count:	ops in it; 1 for WAIT
- * @op_size:	sizeof(struct kretry_op)
+ * @ops:	pointer to an array of struct kretry_op; CANCEL: to one struct kretry_cancel
+ * @count:	ops in it, at most max_batch; 1 for WAIT and CANCEL
+ * @op_size:	sizeof(struct kretry_op); CANCEL: size of struct kretry_cancel
  * @flags:	0
+ *
+ * cmd_op of the SQE is KRETRY_IOC_STEP, KRETRY_IOC_WAIT or KRETRY_IOC_CANCEL.
+ *
+ * STEP completes with the number of ops answered, as STEP_BATCH returns it.
+ *
+ * WAIT takes one op with BEGIN or a failure class and without QUEUE. It is decided and written when
+ * the command is issued, and never touched again; its user_data is that of the op, not of the SQE,
+ * and unique among the queued ops and waits of the file. The command completes with 0 when the
+ * attempt may start, with -KRETRY_ERRNO_STOP_… if it must not, at once or when the time had come,
+ * with -ECANCELED if it was cancelled or the file or the ring let go of it. The last two cost no
+ * token. Any other error came before anything was decided. After 0 the attempt starts now: set
+ * deadline_ns to the time then where the policy judges slow calls, since a paced attempt, or one
+ * that waited for the breaker, starts later than written. After an error at the deadline attempt is
+ * one too high, should the op be used again.
  */
 struct kretry_uring {
 	__aligned_u64	ops;
@@ -586,7 +606,10 @@ struct kretry_uring {
  * @size:	[in,out] size of this struct
  * @flags:	[in] 0
  * @user_data:	[in] of the queued op or the wait
- * @op:		[out] the op as it was before its grant
+ * @op:		[out] the op, with attempt as it was before its grant and without a verdict
+ *
+ * The charge of its grant goes back to the budget. A wait completes with -ECANCELED. ENOENT says
+ * that it is not there: delivered, on its way to be, or never queued.
  */
 struct kretry_cancel {
 	__u32			size;
@@ -654,6 +677,8 @@ enum kretry_state {
  * @half_open_ns:	[out] when an open breaker lets a probe pass, with KRETRY_SCOPE_KEY
  * @cooling_ns:		[out] when cooling ends, with KRETRY_SCOPE_KEY
  * @pace_next_ns:	[out] the next free slot, with KRETRY_SCOPE_KEY
+ * @redrawn:	[out] queued ops and waits put off by a new draw after the machine was cloned
+ * @spread:	[out] queued ops and waits that fell due in a suspend and were spread out after it
  */
 struct kretry_stat {
 	__u32		size;
@@ -684,6 +709,8 @@ struct kretry_stat {
 	__aligned_u64	half_open_ns;
 	__aligned_u64	cooling_ns;
 	__aligned_u64	pace_next_ns;
+	__aligned_u64	redrawn;
+	__aligned_u64	spread;
 };
 
 /**
@@ -721,13 +748,20 @@ struct kretry_force {
  * KRETRY_IOC_STEP_BATCH   struct kretry_batch: many of them. Returns the number of ops from the
  *                         first on that were answered and written back whole; fewer than count
  *                         after a fault or a fatal signal. EMSGSIZE, EINTR
- * KRETRY_IOC_WAIT         io_uring only: grant, sleep and complete at the deadline
+ * KRETRY_IOC_WAIT         io_uring only: grant, sleep and complete at the deadline. ENOENT,
+ *                         ENOBUFS, EEXIST, ECANCELED, KRETRY_ERRNO_STOP_…
  * KRETRY_IOC_CANCEL       struct kretry_cancel: take a queued op or a wait back. ENOENT
  * KRETRY_IOC_STAT         struct kretry_stat: counters and state. ENOENT
  * KRETRY_IOC_FORCE        struct kretry_force: operate a breaker. ENOENT, EPERM
- * KRETRY_IOC_SHUTDOWN     no argument (0): drop all that this file holds, policies included; the
- *                         file stays open and usable
+ * KRETRY_IOC_SHUTDOWN     no argument (0): drop all that this file holds, queued ops, waits and
+ *                         policies included; the file stays open and usable
  * ======================= =================================================================
+ *
+ * read() returns queued ops that are due, in the order of their deadlines, as many as fit. Each is
+ * admitted as BEGIN would: GO, or a STOP. One that is not to start yet, since a slot of the pacing
+ * lies ahead or, under WAIT_OPEN, the breaker is open, waits on: so a file that poll() says is
+ * readable may still have nothing to give. EINVAL for a buffer smaller than one op, EAGAIN with
+ * O_NONBLOCK, EINTR. poll(): POLLIN when an op is due, POLLPRI with KRETRY_OPEN_NOTIFY.
  */
 #define KRETRY_IOC_INFO			_IO(KRETRY_IOC_MAGIC, 0x00)
 #define KRETRY_IOC_POLICY_CREATE	_IO(KRETRY_IOC_MAGIC, 0x01)

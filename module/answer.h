@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* One op's way through the decision code: its policy, its key and its leases. */
+#ifndef KRETRY_ANSWER_H
+#define KRETRY_ANSWER_H
+
+#include "caller.h"
+#include "queue.h"
+
+/*
+ * Decide @op, under RCU. With @queued, which is IDLE, an op that is to wait is RESERVED in it.
+ * Otherwise it stays IDLE, but may have a handle, to be put outside RCU. On an error nothing has
+ * changed.
+ */
+int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kretry_queued *queued);
+
+/*
+ * The time of @queued has come: admit it as BEGIN would, into @op, in host time; *@now is when it was
+ * decided. ENOMEM, or ENOENT when its policy is being closed; it is unchanged then. Under the
+ * queue's lock.
+ */
+int kretry_answer_due(struct kretry_caller *caller, struct kretry_queued *queued,
+		      struct kretry_op *op, u64 *now);
+
+/* Undo the grant of @queued, and what admitting it took, once. @op is what it makes. */
+void kretry_answer_undo(struct kretry_queued *queued, struct kretry_op *op);
+
+/* @queued as an op, in host time. */
+void kretry_queued_show(const struct kretry_queued *queued, struct kretry_op *op);
+
+/* What @op has become. */
+void kretry_queued_note(struct kretry_queued *queued, const struct kretry_op *op);
+
+#endif /* KRETRY_ANSWER_H */

@@ -18,7 +18,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kretry
 KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
 # What make selftest runs; narrow it by KERNELS=6.12 MODES=virtual ONLY='step.*'.
-KERNELS ?= 6.1 6.12
+KERNELS ?= 6.1 6.12 7.3
 MODES ?= virtual smp
 # The kernel of the demo and of the benchmark.
 KERNEL ?= 6.12
@@ -59,13 +59,13 @@ unit: deps ## unit tests of the decision code and the library, on this machine (
 lint: deps ## warnings, sparse, checkpatch, shellcheck, kernel-doc
 	@$(VM)/check lint
 
-selftest: deps ## the module's tests in VMs: KERNELS="6.1 6.12" MODES="virtual smp" ONLY=GLOB
+selftest: deps ## the module's tests in VMs: KERNELS="6.1 6.12 7.3" MODES="virtual smp" ONLY=GLOB
 	@$(VM)/check build selftest
 
 selfcheck: deps ## tests of the VM harness itself: crashes, hangs, skips must fail (2 minutes)
 	@$(VM)/check selfcheck
 
-check: deps ## everything: lint, unit, selftests on both kernels in both modes, storm, selfcheck
+check: deps ## everything: lint, unit, selftests on three kernels in both modes, storm, selfcheck
 	@$(VM)/check lint unit build selftest storm selfcheck
 
 demo: static ## the storm: 32 clients and one server in a VM, as a table and a chart (a minute)

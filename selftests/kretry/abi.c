@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define LAST_COMMAND	0x0d
@@ -24,6 +25,20 @@ FIXTURE_TEARDOWN(abi)
 	close(self->fd);
 }
 
+/* A command of io_uring that waits needs a kernel that can cancel it. */
+static uint64_t features_of_this_kernel(void)
+{
+	uint64_t features = KRETRY_FEATURE_NAMED | KRETRY_FEATURE_BUDGET | KRETRY_FEATURE_BREAKER |
+			    KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT |
+			    KRETRY_FEATURE_QUEUE | KRETRY_FEATURE_URING_STEP;
+	unsigned int major, minor;
+	struct utsname name;
+
+	if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+		abort();
+	return major * 1000 + minor >= 6007 ? features | KRETRY_FEATURE_URING_WAIT : features;
+}
+
 TEST_F(abi, info_any_caller_version_features_and_limits)
 {
 	struct kretry_info info;
@@ -31,13 +46,11 @@ TEST_F(abi, info_any_caller_version_features_and_limits)
 	ASSERT_EQ(0, kt_info(self->fd, &info));
 	EXPECT_EQ(sizeof(info), info.size);
 	EXPECT_EQ(KRETRY_ABI_VERSION, info.abi_version);
-	EXPECT_EQ(KRETRY_FEATURE_NAMED | KRETRY_FEATURE_BUDGET | KRETRY_FEATURE_BREAKER |
-		  KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT,
-		  info.features);
+	EXPECT_EQ(features_of_this_kernel(), info.features);
 	EXPECT_LE(1024, info.max_batch);
 	EXPECT_EQ(4096, info.max_policies);
 	EXPECT_EQ(1024, info.max_keys);
-	EXPECT_EQ(0, info.max_queued);
+	EXPECT_EQ(131072, info.max_queued);
 	EXPECT_EQ(3600 * SEC, info.max_linger_ns);
 }
 
@@ -112,20 +125,18 @@ TEST_F(abi, command_direction_and_size_bits_ignored)
 	}
 }
 
-TEST_F(abi, command_not_in_this_build_eopnotsupp)
+/* WAIT is there for io_uring only. */
+TEST_F(abi, wait_as_an_ioctl_eopnotsupp)
 {
-	static const unsigned long commands[] = { KRETRY_IOC_WAIT, KRETRY_IOC_CANCEL };
-	unsigned char memory[4096] = { 0 };
-	uint32_t size = 64;
-	size_t i;
+	struct kretry_policy policy;
+	struct kretry_op op, before;
 
-	memcpy(memory, &size, sizeof(size));
-	for (i = 0; i < ARRAY_LEN(commands); i++) {
-		EXPECT_EQ(-EOPNOTSUPP, kt_ioctl(self->fd, commands[i], memory));
-		EXPECT_EQ(-EOPNOTSUPP, kt_ioctl(self->fd, commands[i], NULL));
-	}
-	EXPECT_EQ(0, memcmp(memory, &size, sizeof(size)));
-	EXPECT_TRUE(kt_all(memory + 4, sizeof(memory) - 4, 0));
+	kt_policy(&policy);
+	op = kt_op(kt_create(self->fd, &policy), KRETRY_EVENT_TRANSIENT);
+	before = op;
+	EXPECT_EQ(-EOPNOTSUPP, kt_ioctl(self->fd, KRETRY_IOC_WAIT, &op));
+	EXPECT_EQ(-EOPNOTSUPP, kt_ioctl(self->fd, KRETRY_IOC_WAIT, NULL));
+	EXPECT_EQ(0, memcmp(&before, &op, sizeof(op)));
 }
 
 TEST_F(abi, create_part_not_in_this_build_eopnotsupp)
@@ -146,27 +157,28 @@ TEST_F(abi, create_part_not_in_this_build_eopnotsupp)
 	EXPECT_EQ(0, kt_policies(self->fd));
 }
 
-TEST_F(abi, step_queue_flag_not_in_this_build_eopnotsupp)
-{
-	struct kretry_policy policy;
-	struct kretry_op op, before;
-
-	kt_policy(&policy);
-	op = kt_op(kt_create(self->fd, &policy), KRETRY_EVENT_TRANSIENT);
-	op.flags = KRETRY_OP_QUEUE;
-	before = op;
-	EXPECT_EQ(-EOPNOTSUPP, kt_step(self->fd, &op));
-	EXPECT_EQ(0, memcmp(&before, &op, sizeof(op)));
-}
-
-TEST_F(abi, read_without_a_queue_eopnotsupp)
+TEST_F(abi, read_nothing_queued_eagain)
 {
 	unsigned char memory[sizeof(struct kretry_op)];
 
 	memset(memory, POISON, sizeof(memory));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
 	EXPECT_EQ(-1, read(self->fd, memory, sizeof(memory)));
-	EXPECT_EQ(EOPNOTSUPP, errno);
+	EXPECT_EQ(EAGAIN, errno);
 	EXPECT_TRUE(kt_all(memory, sizeof(memory), POISON));
+}
+
+/* Nor at an offset, nor to be written. */
+TEST_F(abi, file_cannot_be_sought_or_written)
+{
+	struct kretry_op op = { 0 };
+
+	EXPECT_EQ(-1, lseek(self->fd, 0, SEEK_SET));
+	EXPECT_EQ(ESPIPE, errno);
+	EXPECT_EQ(-1, pread(self->fd, &op, sizeof(op), 0));
+	EXPECT_EQ(ESPIPE, errno);
+	EXPECT_EQ(-1, write(self->fd, &op, sizeof(op)));
+	EXPECT_EQ(EINVAL, errno);
 }
 
 /* -------- the same answers for 32-bit and 64-bit callers -------- */
@@ -194,6 +206,27 @@ static void print_op(const char *what, int ret, struct kretry_op *op)
 	print_bytes(what, ret, op, sizeof(*op));
 }
 
+/* Queued, taken back, queued again and read when it is due. */
+static void transcribe_queue(int fd, int id)
+{
+	struct kretry_cancel cancel = { .size = sizeof(cancel), .user_data = 7 };
+	struct kretry_op op = kt_op(id, KRETRY_EVENT_THROTTLED);
+	int ret;
+
+	op.flags = KRETRY_OP_QUEUE;
+	op.user_data = 7;
+	print_op("queue", kt_step(fd, &op), &op);
+	ret = kt_ioctl(fd, KRETRY_IOC_CANCEL, &cancel);
+	print_op("cancel", ret, &cancel.op);
+	printf("cancel %u\n", cancel.size);
+	cancel.op.event = KRETRY_EVENT_THROTTLED;
+	cancel.op.policy = id;
+	cancel.op.start_ns = 0;
+	print_op("queue", kt_step(fd, &cancel.op), &cancel.op);
+	ret = (int)read(fd, &op, sizeof(op));
+	print_op("read", ret == sizeof(op) ? 0 : ret, &op);
+}
+
 static void transcribe_policy(int fd, struct kretry_policy *policy)
 {
 	static const uint32_t attempts[] = { 0, 1, 2, 5, 63, 64, 65536, 0x80000000u, 0xfffffffeu };
@@ -211,6 +244,7 @@ static void transcribe_policy(int fd, struct kretry_policy *policy)
 			print_op("step", kt_step(fd, &op), &op);
 		}
 	}
+	transcribe_queue(fd, id);
 	print_bytes("get", kt_get(fd, id, policy), &policy->flags, sizeof(*policy) - 8);
 	printf("close %d\n", kt_close(fd, id));
 }

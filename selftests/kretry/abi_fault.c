@@ -30,7 +30,7 @@ FIXTURE_TEARDOWN(fault)
 static const unsigned long commands[] = {
 	KRETRY_IOC_INFO, KRETRY_IOC_POLICY_CREATE, KRETRY_IOC_POLICY_GET, KRETRY_IOC_POLICY_CLOSE,
 	KRETRY_IOC_STEP, KRETRY_IOC_STEP_BATCH, KRETRY_IOC_POLICY_OPEN, KRETRY_IOC_POLICY_UNLINK,
-	KRETRY_IOC_POLICY_LIST, KRETRY_IOC_STAT, KRETRY_IOC_FORCE,
+	KRETRY_IOC_POLICY_LIST, KRETRY_IOC_STAT, KRETRY_IOC_FORCE, KRETRY_IOC_CANCEL,
 };
 
 TEST_F(fault, argument_nowhere_efault)
@@ -75,6 +75,7 @@ TEST_F(fault, argument_over_the_end_of_memory_efault)
 	struct kretry_info info = { .size = sizeof(info) };
 	struct kretry_stat stat = { .size = sizeof(stat), .policy = self->policy };
 	struct kretry_policy_list list = { .size = sizeof(list) };
+	struct kretry_cancel cancel = { .size = sizeof(cancel), .user_data = 7 };
 	struct kretry_policy policy;
 
 #define EXPECT_STRADDLING(command, arg) \
@@ -89,6 +90,7 @@ TEST_F(fault, argument_over_the_end_of_memory_efault)
 	EXPECT_STRADDLING(KRETRY_IOC_STEP_BATCH, batch);
 	EXPECT_STRADDLING(KRETRY_IOC_STAT, stat);
 	EXPECT_STRADDLING(KRETRY_IOC_POLICY_LIST, list);
+	EXPECT_STRADDLING(KRETRY_IOC_CANCEL, cancel);
 #undef EXPECT_STRADDLING
 }
 
@@ -104,6 +106,7 @@ TEST_F(fault, argument_claiming_more_than_there_is_efault)
 		{ KRETRY_IOC_POLICY_GET, sizeof(struct kretry_policy) },
 		{ KRETRY_IOC_POLICY_CLOSE, sizeof(struct kretry_policy_ref) },
 		{ KRETRY_IOC_STEP_BATCH, sizeof(struct kretry_batch) },
+		{ KRETRY_IOC_CANCEL, sizeof(struct kretry_cancel) },
 	};
 	unsigned char *memory;
 	uint32_t size;
@@ -141,6 +144,44 @@ TEST_F(fault, output_into_read_only_memory_efault)
 	EXPECT_READ_ONLY(KRETRY_IOC_STEP, op);
 	EXPECT_READ_ONLY(KRETRY_IOC_STAT, stat);
 #undef EXPECT_READ_ONLY
+}
+
+/* Each page of two is read-only in turn, and so each part of a struct that lies over their edge. */
+static void expect_cancel_fails(struct __test_metadata *_metadata, int fd, size_t before_edge,
+				size_t size, unsigned int read_only)
+{
+	struct kretry_cancel cancel = { .size = (uint32_t)size, .user_data = 7 };
+	unsigned char *memory = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, memory);
+	memcpy(memory + 4096 - before_edge, &cancel, sizeof(cancel));
+	ASSERT_EQ(0, mprotect(memory + read_only * 4096, 4096, PROT_READ));
+	EXPECT_EQ(-EFAULT, kt_ioctl(fd, KRETRY_IOC_CANCEL, memory + 4096 - before_edge))
+		TH_LOG("%zu of %zu bytes, then the rest, page %u read-only", before_edge, size,
+		       read_only);
+	munmap(memory, 2 * 4096);
+}
+
+/* An op that cannot be told is not taken: it is still there, with its grant. */
+TEST_F(fault, cancel_that_cannot_answer_op_stays)
+{
+	struct kretry_op op = kt_op(self->policy, KRETRY_EVENT_TRANSIENT);
+	struct kretry_cancel cancel = { .size = sizeof(cancel), .user_data = 7 };
+	unsigned int read_only;
+
+	op.flags = KRETRY_OP_QUEUE;
+	op.user_data = 7;
+	ASSERT_EQ(0, kt_step(self->fd, &op));
+	for (read_only = 0; read_only < 2; read_only++) {
+		expect_cancel_fails(_metadata, self->fd, 4, sizeof(cancel), read_only);
+		expect_cancel_fails(_metadata, self->fd, 16, sizeof(cancel), read_only);
+		expect_cancel_fails(_metadata, self->fd, 48, sizeof(cancel), read_only);
+		expect_cancel_fails(_metadata, self->fd, 80, 160, read_only);
+	}
+	EXPECT_EQ(0, kt_ioctl(self->fd, KRETRY_IOC_CANCEL, &cancel));
+	EXPECT_EQ(7, cancel.op.user_data);
+	EXPECT_EQ(0, cancel.op.attempt);
 }
 
 /* A name whose id cannot be told is not left behind either. */

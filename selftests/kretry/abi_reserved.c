@@ -334,6 +334,29 @@ TEST_F(reserved, step_unknown_policy_enoent)
 	}
 }
 
+TEST_F(reserved, cancel_each_flag_einval_op_stays)
+{
+	struct kretry_op op = kt_op(self->policy, KRETRY_EVENT_TRANSIENT);
+	struct kretry_cancel cancel, before;
+	unsigned int i;
+
+	op.flags = KRETRY_OP_QUEUE;
+	op.user_data = 7;
+	ASSERT_EQ(0, kt_step(self->fd, &op));
+	for (i = 0; i < 32; i++) {
+		memset(&cancel, POISON, sizeof(cancel));
+		cancel.size = sizeof(cancel);
+		cancel.flags = 1U << i;
+		cancel.user_data = 7;
+		before = cancel;
+		EXPECT_EQ(-EINVAL, kt_ioctl(self->fd, KRETRY_IOC_CANCEL, &cancel));
+		EXPECT_EQ(0, memcmp(&before, &cancel, sizeof(cancel)));
+	}
+	cancel.flags = 0;
+	EXPECT_EQ(0, kt_ioctl(self->fd, KRETRY_IOC_CANCEL, &cancel));
+	EXPECT_EQ(7, cancel.op.user_data);
+}
+
 TEST_F(reserved, batch_each_flag_or_other_op_size_einval)
 {
 	struct kretry_op op = kt_op(self->policy, KRETRY_EVENT_TRANSIENT), before = op;

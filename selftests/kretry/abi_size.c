@@ -95,6 +95,22 @@ static void fill_force(int fd, void *arg)
 	((struct kretry_force *)arg)->policy = create_breaker(fd);
 }
 
+/* One op that waits, which CANCEL finds, unless it does already. */
+static void fill_cancel(int fd, void *arg)
+{
+	struct kretry_policy policy;
+	struct kretry_op op;
+
+	kt_policy(&policy);
+	policy.backoff.base_ns = 10 * SEC;
+	op = kt_op(kt_create(fd, &policy), KRETRY_EVENT_TRANSIENT);
+	op.flags = KRETRY_OP_QUEUE;
+	op.user_data = 7;
+	kt_step(fd, &op);
+	memset(arg, 0, sizeof(struct kretry_cancel));
+	((struct kretry_cancel *)arg)->user_data = 7;
+}
+
 static const struct command commands[] = {
 	{ "info", KRETRY_IOC_INFO, 40, true, fill_nothing },
 	{ "create", KRETRY_IOC_POLICY_CREATE, 944, true, fill_create },
@@ -104,7 +120,8 @@ static const struct command commands[] = {
 	{ "open", KRETRY_IOC_POLICY_OPEN, 80, true, fill_name },
 	{ "unlink", KRETRY_IOC_POLICY_UNLINK, 80, false, fill_name },
 	{ "list", KRETRY_IOC_POLICY_LIST, 24, true, fill_list },
-	{ "stat", KRETRY_IOC_STAT, 352, true, fill_stat },
+	{ "stat", KRETRY_IOC_STAT, 368, true, fill_stat },
+	{ "cancel", KRETRY_IOC_CANCEL, 80, true, fill_cancel },
 	{ "force", KRETRY_IOC_FORCE, 24, false, fill_force },
 };
 

@@ -149,18 +149,22 @@ TEST_F(batch, one_bad_op_the_others_done)
 		int error;
 	} rows[] = {
 		{ "event", EINVAL }, { "flags", EINVAL }, { "hint", EINVAL }, { "policy", ENOENT },
-		{ "queue", EOPNOTSUPP },
+		{ "queue", EEXIST },
 	};
 	static const unsigned int places[] = { 0, 31, 63, 64, 99 };
-	struct kretry_op bad, want;
+	struct kretry_op bad, want, queued = kt_op(self->policy, KRETRY_EVENT_TRANSIENT);
 	size_t i, j;
 
+	queued.flags = KRETRY_OP_QUEUE;
+	queued.user_data = 1;
+	ASSERT_EQ(0, kt_step(self->fd, &queued));
 	for (i = 0; i < ARRAY_LEN(rows) * ARRAY_LEN(places); i++) {
 		j = places[i % ARRAY_LEN(places)];
 		fill(self, self->ops, 100);
 		bad = self->ops[j];
 		bad.event = i / 5 == 0 ? 99 : bad.event;
 		bad.flags = i / 5 == 1 ? 0x80 : i / 5 == 4 ? KRETRY_OP_QUEUE : 0;
+		bad.user_data = i / 5 == 4 ? queued.user_data : bad.user_data;
 		bad.hint_ns = i / 5 == 2;
 		bad.policy += i / 5 == 3 ? 77 : 0;
 		self->ops[j] = bad;

@@ -227,7 +227,7 @@ TEST(layout_structs_of_later_commands_as_published)
 TEST(layout_stat_as_published)
 {
 	static const struct row rows[] = {
-		SIZE(kretry_stat, 352),
+		SIZE(kretry_stat, 368),
 		FIELD(kretry_stat, size, 0),
 		FIELD(kretry_stat, policy, 4),
 		FIELD(kretry_stat, flags, 8),
@@ -256,6 +256,8 @@ TEST(layout_stat_as_published)
 		FIELD(kretry_stat, half_open_ns, 328),
 		FIELD(kretry_stat, cooling_ns, 336),
 		FIELD(kretry_stat, pace_next_ns, 344),
+		FIELD(kretry_stat, redrawn, 352),
+		FIELD(kretry_stat, spread, 360),
 	};
 
 	EXPECT_ROWS(rows);

@@ -94,6 +94,7 @@ TEST_F(module, bad_parameter_refused_next_load_works)
 {
 	static const char * const parameters[] = {
 		"max_policies=0", "max_policies=-1", "max_policies=many", "max_policies=4294967296",
+		"max_queued=-1", "max_queued=many", "max_queued=4294967296",
 		"mode=0", "mode=0777", "mode=01666", "mode=-1", "mode=65536", "mode=rw",
 	};
 	size_t i;
@@ -125,6 +126,82 @@ TEST_F(module, parameter_max_policies_bounds_and_shows_in_info)
 		EXPECT_LT(0, kt_create(self->fd, &policy));
 	EXPECT_EQ(-EDQUOT, kt_create(self->fd, &policy));
 	close(self->fd);
+	EXPECT_EQ(0, kt_unload());
+}
+
+/* Waiting ops are no reason to stay, once their file is gone. */
+TEST_F(module, unload_with_ops_just_dropped_works)
+{
+	struct kretry_policy policy;
+	struct kretry_op op;
+	int i, round;
+
+	for (round = 0; round < 20; round++) {
+		kt_policy(&policy);
+		policy.clockid = round % 2 ? CLOCK_MONOTONIC : CLOCK_BOOTTIME;
+		policy.backoff.base_ns = round % 3 * 10 * MSEC;
+		policy.id = kt_create(self->fd, &policy);
+		for (i = 0; i < 500; i++) {
+			op = kt_op(policy.id, KRETRY_EVENT_TRANSIENT);
+			op.flags = KRETRY_OP_QUEUE;
+			op.user_data = i;
+			ASSERT_EQ(0, kt_step(self->fd, &op));
+		}
+		EXPECT_EQ(-EWOULDBLOCK, kt_unload());
+		close(self->fd);
+		ASSERT_EQ(0, kt_unload());
+		ASSERT_EQ(0, kt_load(""));
+		self->fd = kt_open();
+		ASSERT_LE(0, self->fd);
+	}
+	close(self->fd);
+}
+
+/* How many ops @fd queues before it refuses one, and with what. */
+static int queue_many(int fd, int most, int *err)
+{
+	struct kretry_policy policy;
+	struct kretry_op op;
+	int queued;
+
+	kt_policy(&policy);
+	policy.id = kt_create(fd, &policy);
+	for (queued = 0; queued < most; queued++) {
+		op = kt_op(policy.id, KRETRY_EVENT_TRANSIENT);
+		op.flags = KRETRY_OP_QUEUE;
+		op.user_data = queued;
+		*err = kt_step(fd, &op);
+		if (*err)
+			break;
+	}
+	return queued;
+}
+
+TEST_F(module, parameter_max_queued_bounds_each_file_and_shows_in_info)
+{
+	static const struct {
+		const char *parameter;
+		int max;
+	} rows[] = { { "max_queued=7", 7 }, { "max_queued=1", 1 }, { "max_queued=0", 0 } };
+	struct kretry_info info;
+	int other, err;
+	size_t i;
+
+	close(self->fd);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		ASSERT_EQ(0, kt_unload());
+		ASSERT_EQ(0, kt_load(rows[i].parameter));
+		self->fd = kt_open();
+		other = kt_open();
+		ASSERT_EQ(0, kt_info(self->fd, &info));
+		EXPECT_EQ(rows[i].max, info.max_queued);
+		EXPECT_EQ(rows[i].max, queue_many(self->fd, 100, &err));
+		EXPECT_EQ(-ENOBUFS, err);
+		EXPECT_EQ(rows[i].max, queue_many(other, 100, &err));
+		EXPECT_EQ(-ENOBUFS, err);
+		close(self->fd);
+		close(other);
+	}
 	EXPECT_EQ(0, kt_unload());
 }
 

@@ -31,7 +31,7 @@ BUDGET = struct.Struct("=13QIIII")
 BREAKER = struct.Struct("=10IBBBBIQQQQQQ")
 PACING = struct.Struct("=QQ")
 POLICY_HEAD = struct.Struct("=10IQ64s5Q")
-STAT = struct.Struct("=IIIIQ8QQQQ16Q7Q8IQQQ")
+STAT = struct.Struct("=IIIIQ8QQQQ16Q7Q8I5Q")
 
 
 def command(number):
@@ -78,7 +78,7 @@ class Caller:
 
     def state(self):
         argument = bytearray(STAT.pack(STAT.size, self.policy, SCOPE_KEY, 0, self.key,
-                                       *[0] * 45))
+                                       *[0] * 47))
         fcntl.ioctl(self.device, STAT_COMMAND, argument)
         fields = STAT.unpack(argument)
         return STATES[fields[41]], fields[34] // TOKEN

@@ -20,14 +20,14 @@ target_uris() {
 
 # write_sources SUITES: a machine without a security source gets the path beside its archive.
 write_sources() {
-	local suites="bookworm $1" releases main security
+	local releases main security
 	releases='bookworm|trixie|forky|duke|sid|(old)*stable|testing|unstable'
 	main=$(target_uris "^($releases)(-updates|-backports)?$" | head -n 1)
 	[ -n "$main" ] || die "apt knows no Debian archive: add one to /etc/apt/sources.list and run it again"
 	security=$(target_uris "^($releases)(-security|/updates)$" | head -n 1)
 	[ -n "$security" ] || security=${main%/}-security
 	printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: amd64\nSigned-By: %s\n\n' \
-		"$main" "$suites" "$KEYRING" "$security" bookworm-security "$KEYRING" >"$TMP/apt/sources/debian.sources"
+		"$main" "$1" "$KEYRING" "$security" "${1%% *}-security" "$KEYRING" >"$TMP/apt/sources/debian.sources"
 }
 
 # The machine's proxy, certificate and date settings are kept, its hooks and trust are not.
@@ -62,7 +62,7 @@ private() {
 	APT_CONFIG=$TMP/apt/apt.conf "$@"
 }
 
-# apt_prepare SUITES: makes the packages of bookworm and these suites known, once for each set.
+# apt_prepare SUITES: makes the packages of a release and what belongs to it known, once for each set.
 apt_prepare() {
 	[ "$APT_READY" != "$1" ] || return 0
 	[ -r "$KEYRING" ] || die "$KEYRING is missing: run selftests/vm/deps"
@@ -70,7 +70,7 @@ apt_prepare() {
 	: >"$TMP/apt/status"
 	write_config
 	write_sources "$1"
-	say "  reading the package lists of bookworm and $1"
+	say "  reading the package lists of $1"
 	# One suite may be missing on a mirror: what counts is whether the packages are found.
 	private apt-get -q update >"$TMP/apt/log" 2>&1 || true
 	APT_READY=$1
@@ -103,4 +103,11 @@ apt_download() {
 		die "cannot download $1: $(apt_hint)"
 	DEB=$(find "$TMP/deb" -name '*.deb')
 	[ -n "$DEB" ] || die "cannot download $1: $(apt_hint)"
+}
+
+# apt_download_closure PACKAGE[=VERSION]...: these and all they depend on, into $TMP/apt/cache/archives.
+apt_download_closure() {
+	rm -f "$TMP"/apt/cache/archives/*.deb
+	private apt-get -q -y --download-only install "$@" >"$TMP/apt/log" 2>&1 ||
+		die "cannot download ${1%%=*} and what it needs: $(apt_hint)"
 }

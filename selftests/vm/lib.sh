@@ -11,7 +11,7 @@ BUILD=${KRETRY_BUILD:-$TOP/build}
 CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/kretry
 PROGRAM=$(basename "$0")
 # The kernels every check runs on; fetch has the table of what can be fetched.
-KERNELS=${KERNELS:-6.1 6.12}
+KERNELS=${KERNELS:-6.1 6.12 7.3}
 export VM_DIR TOP BUILD CACHE PROGRAM KERNELS
 
 if [ -t 1 ]; then
@@ -69,7 +69,7 @@ timed() {
 # fail_reason LOG: the most useful line for a person from an apt or dpkg log.
 fail_reason() {
 	local log=$1
-	if grep -qi 'no space left' "$log"; then
+	if grep -qiE 'no space left|enough free space' "$log"; then
 		say "the disk is full: free some space and run it again"
 	elif grep -qiE 'could not resolve|temporary failure|could not connect|unable to connect|network is unreachable|connection (timed out|failed|refused)' "$log"; then
 		say "no network: connect this machine to its Debian mirror and run it again"

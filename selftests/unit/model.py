@@ -18,7 +18,8 @@ GO, RETRY, DONE = 1, 2, 3
 STOP_PERMANENT, STOP_UNSAFE, STOP_LIMIT, STOP_HINT, STOP_ELAPSED = range(16, 21)
 
 IDEMPOTENT, HINT, NO_RETRY, QUEUE, AFTER_THROTTLED, AFTER_UNKNOWN = 1, 2, 4, 8, 16, 32
-KEPT = IDEMPOTENT | AFTER_THROTTLED | AFTER_UNKNOWN
+LASTING = IDEMPOTENT | QUEUE
+KEPT = LASTING | AFTER_THROTTLED | AFTER_UNKNOWN
 CLAMPED = 0x400
 ASSUME_IDEMPOTENT, HINT_CLAMP, HINT_MAX, HINT_EXACT = 1, 2, 4, 8
 HINT_SHARED, WAIT_OPEN, PACE_ALL = 16, 32, 64
@@ -316,9 +317,7 @@ def op_error(op):
         or (op.flags & (HINT | NO_RETRY) and not failure)
         or (op.hint_ns and not op.flags & HINT)
     )
-    if invalid:
-        return -EINVAL
-    return -EOPNOTSUPP if op.flags & QUEUE else 0
+    return -EINVAL if invalid else 0
 
 
 def refusal(p, op):
@@ -362,7 +361,7 @@ def granted(p, op, start, flags, wait, deadline):
     sooner = op.flags & HINT and wait < min(op.hint_ns, NS_MAX)
     return op._replace(
         verdict=RETRY,
-        flags=flags & IDEMPOTENT | after | (CLAMPED if sooner else 0),
+        flags=flags & LASTING | after | (CLAMPED if sooner else 0),
         attempt=min(op.attempt + 1, U32_MAX),
         start_ns=start,
         delay_ns=wait,
@@ -371,7 +370,7 @@ def granted(p, op, start, flags, wait, deadline):
 
 
 def finished(op, flags):
-    flags &= IDEMPOTENT
+    flags &= LASTING
     return op._replace(verdict=DONE, flags=flags, attempt=0, start_ns=0, delay_ns=0, deadline_ns=0)
 
 

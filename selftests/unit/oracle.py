@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections import namedtuple
 
+import grants
 import model
 import shared
 
@@ -26,16 +27,17 @@ POLICY_FIELDS = 10 + 1 + 1 + 5 + 4 + 3 + 4 + 64
 ANSWER_FIELDS = 6 + 2 * 12
 REST_FIELDS = 17 + 21 + 2
 OP = "IBBHQQQIIQQQ"
-STEP = f"5Q 4I {OP} {OP} 6Q 5I 8B 4x"
+STEP = f"5Q 5I 4x {OP} {OP} 6Q 5I 8B 4x"
 OP_FIELDS = 12
 SNAPSHOT_FIELDS = 19
-STEP_FIELDS = 9 + 2 * OP_FIELDS + SNAPSHOT_FIELDS
-EVENT, LOST, MODE = range(3)
+FIRST_FIELDS = 10
+STEP_FIELDS = FIRST_FIELDS + 2 * OP_FIELDS + SNAPSHOT_FIELDS
+EVENT, LOST, MODE, UNDO = range(4)
 BATCH = 256
 SHOWN = 20
 
 Answer = namedtuple("Answer", "now rnd ceiling ceiling_next delay ret")
-Step = namedtuple("Step", "now rnd ceiling charged returned kind which reporter leased")
+Step = namedtuple("Step", "now rnd ceiling charged returned kind which reporter leased is_wait")
 Snapshot = namedtuple(
     "Snapshot",
     "balance reserve ages cooling pace_next half_open generation calls failures slow streak"
@@ -111,13 +113,17 @@ def judge_ops(fields):
 class History:
     """One key as the model has it, and what the module does around its decisions."""
 
-    def __init__(self, policy, start):
+    def __init__(self, policy, start, counter):
         self.key = shared.Key(policy, start)
-        self.counter = 0
+        self.counter = counter
         self.leases = {}
+        self.grants = {}
 
     def fresh(self):
-        self.counter += 1
+        """Never 0, though they come round."""
+        born = self.key.breaker.born
+        self.counter = self.counter % model.U32_MAX + 1
+        born[self.counter] = len(born)
         return self.counter
 
     def take_lease(self, which):
@@ -125,14 +131,29 @@ class History:
         return breaker.state == shared.HALF_OPEN and period == breaker.generation
 
     def event(self, step, op):
-        probe = self.take_lease(step.which)
+        probe, asked = self.take_lease(step.which), op
         if probe:
             self.key.breaker.returned()
         op, charged, returned, leased = self.key.apply(op, step, probe)
+        step = step._replace(charged=charged, returned=returned, leased=int(leased))
         if leased:
             self.leases[step.which] = self.key.breaker.generation
             op = op._replace(generation=self.fresh())
-        return op, step._replace(charged=charged, returned=returned, leased=int(leased))
+        return self.hold(asked, op, step), step
+
+    def hold(self, asked, op, step):
+        """The op with the generation that it is told, which a wait knows beforehand."""
+        waits = op.verdict == model.RETRY or (op.verdict == model.GO and op.deadline_ns > step.now)
+        grant = self.grants.pop(step.which, None)
+        if grant and asked.event == model.BEGIN and asked.start_ns:
+            if waits or op.verdict != model.GO:
+                self.grants[step.which] = grant
+            return op._replace(generation=asked.generation) if grant.is_wait else op
+        if waits:
+            is_wait = step.is_wait and op.verdict == model.RETRY
+            self.grants[step.which] = grants.Grant(self.key, asked, step.charged, is_wait)
+            return op._replace(generation=self.fresh()) if is_wait else op
+        return op
 
     def step(self, step, op):
         """The op and the step as they should be."""
@@ -141,6 +162,9 @@ class History:
         breaker.generation = breaker.generation or self.fresh()
         if step.kind == EVENT:
             return self.event(step, op)
+        if step.kind == UNDO:
+            op, back = self.grants[step.which].undone(self.key, op, step.now)
+            return op, step._replace(returned=back)
         if step.kind == MODE:
             breaker.mode = step.which
         elif self.take_lease(step.which):
@@ -172,11 +196,11 @@ class History:
 
 
 def judge_step(history, fields):
-    step, rest = Step(*fields[:9]), fields[9:]
+    step, rest = Step(*fields[:FIRST_FIELDS]), fields[FIRST_FIELDS:]
     before, after = model.Op(*rest[:OP_FIELDS]), model.Op(*rest[OP_FIELDS : 2 * OP_FIELDS])
     seen = Snapshot(*rest[2 * OP_FIELDS :])
     op, want = history.step(step, before)
-    wrong = []
+    wrong = grants.broken_bounds(history.key.policy.budget, seen)
     for name, is_so, should in (
         ("op", after, op),
         ("step", step, want),
@@ -189,9 +213,9 @@ def judge_step(history, fields):
 
 def judge_sequence(fields):
     """Up to its first step that went wrong."""
-    first = POLICY_FIELDS + REST_FIELDS + 1
-    policy = model.policy(fields[:POLICY_FIELDS], fields[POLICY_FIELDS : first - 1])
-    history = History(policy, fields[first - 1])
+    first = POLICY_FIELDS + REST_FIELDS + 2
+    policy = model.policy(fields[:POLICY_FIELDS], fields[POLICY_FIELDS : first - 2])
+    history = History(policy, *fields[first - 2 : first])
     for i in range(STEPS):
         wrong = judge_step(history, fields[first + i * STEP_FIELDS : first + (i + 1) * STEP_FIELDS])
         if wrong:
@@ -204,7 +228,7 @@ def run(kind, vectors, count, seed):
     if kind == "policies":
         layout, judge = f"<{POLICY} {REST} q", judge_policy
     elif kind == "sequences":
-        layout, judge, per_record = f"<{POLICY} {REST} Q {STEP * STEPS}", judge_sequence, STEPS
+        layout, judge, per_record = f"<{POLICY} {REST} 2Q {STEP * STEPS}", judge_sequence, STEPS
     else:
         skipped = struct.calcsize(f"<{REST}")
         layout, judge, per_record = f"<{POLICY} {skipped}x {ANSWER * OPS}", judge_ops, OPS

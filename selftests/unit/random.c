@@ -182,7 +182,7 @@ static u32 random_attempt(struct prng *r)
 
 static u16 random_flags(struct prng *r, u8 event)
 {
-	u16 flags = prng_next(r) & (0xff00 | KRETRY_OP_IDEMPOTENT);
+	u16 flags = prng_next(r) & (0xff00 | KRETRY_OP_IDEMPOTENT | KRETRY_OP_QUEUE);
 
 	if (event >= KRETRY_EVENT_TRANSIENT && prng_below(r, 2))
 		flags |= KRETRY_OP_HINT;

@@ -2,11 +2,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "grant.h"
 #include "sequences.h"
 
 #define OPS	6
 #define SECOND	1000000000ULL
 #define YEAR	(31557600 * SECOND)
+
+/* What an operation was granted, while it waits. */
+struct held {
+	struct kretry_grant grant;
+	bool is_held;
+	bool is_wait;
+};
 
 /* One key, those who use it, and what the module does around a decision. */
 struct world {
@@ -14,6 +22,7 @@ struct world {
 	struct kretry_shared key;
 	struct kretry_op ops[OPS];
 	u32 lease[OPS];		/* the half-open period of the probe that the op has, or 0 */
+	struct held held[OPS];
 	u32 counter;		/* of generations */
 	u32 reporters;
 	u32 failing;		/* results of eight that fail */
@@ -91,6 +100,13 @@ static void see(const struct world *w, struct snapshot *seen)
 	seen->is_new = kretry_shared_is_new(w->policy, s);
 }
 
+static u32 fresh_generation(struct world *w)
+{
+	if (!++w->counter)
+		++w->counter;
+	return w->counter;
+}
+
 /* A probe counts as long as its half-open period lasts. */
 static bool take_lease(struct world *w, u32 which)
 {
@@ -109,8 +125,11 @@ static void event_of(struct prng *r, const struct world *w, struct kretry_op *op
 
 	if (!prng_below(r, 12))
 		memset(op, 0, sizeof(*op));
-	op->flags &= ~KRETRY_OP_IDEMPOTENT;
+	if (!prng_below(r, 40))
+		op->start_ns = 0;
+	op->flags &= ~(KRETRY_OP_IDEMPOTENT | KRETRY_OP_QUEUE);
 	op->flags |= prng_below(r, 4) ? KRETRY_OP_IDEMPOTENT : 0;
+	op->flags |= prng_below(r, 2) ? KRETRY_OP_QUEUE : 0;
 	op->event = failures[prng_below(r, ARRAY_SIZE(failures))];
 	if (op->verdict != KRETRY_GO && prng_below(r, 8))
 		op->event = KRETRY_EVENT_BEGIN;
@@ -123,6 +142,41 @@ static void event_of(struct prng *r, const struct world *w, struct kretry_op *op
 		op->hint_ns = prng_below(r, 8) ? prng_next(r) % (4 * SECOND) : prng_next(r);
 }
 
+/*
+ * What waits holds its grant until a BEGIN at the deadline delivers it. A wait, which is told
+ * nothing then, has a generation of its own from the start.
+ */
+static void hold(struct world *w, struct step *t, const struct kretry_call *call)
+{
+	struct held *held = &w->held[t->which];
+	struct kretry_op *op = &w->ops[t->which];
+	bool waits = kretry_waits(op, w->now);
+
+	if (held->is_held && t->before.event == KRETRY_EVENT_BEGIN && t->before.start_ns) {
+		if (held->is_wait)
+			op->generation = t->before.generation;
+		held->is_held = waits || op->verdict != KRETRY_GO;
+		return;
+	}
+	held->is_held = waits && kretry_event_may_wait(t->before.event);
+	if (!held->is_held)
+		return;
+	kretry_grant_keep(&held->grant, &t->before, op, call);
+	held->is_wait = t->is_wait && op->verdict == KRETRY_RETRY;
+	if (held->is_wait)
+		op->generation = fresh_generation(w);
+}
+
+static void step_undo(struct world *w, struct step *t)
+{
+	struct kretry_op *op = &w->ops[t->which];
+
+	t->kind = STEP_UNDO;
+	t->before = *op;
+	t->returned = kretry_grant_undo(&w->held[t->which].grant, w->policy, &w->key, op, w->now);
+	t->after = *op;
+}
+
 static void step_event(struct prng *r, struct world *w, struct step *t)
 {
 	const struct kretry_backoff *b = &w->policy->backoff;
@@ -131,6 +185,7 @@ static void step_event(struct prng *r, struct world *w, struct step *t)
 
 	event_of(r, w, op);
 	t->reporter = prng_below(r, w->reporters);
+	t->is_wait = !prng_below(r, 4);
 	t->before = *op;
 	t->ceiling = kretry_ceiling(b, kretry_base(b, op->event), op->attempt);
 	call.reporter = t->reporter;
@@ -142,8 +197,9 @@ static void step_event(struct prng *r, struct world *w, struct step *t)
 	kretry_apply(w->policy, &w->key, op, &call);
 	if (call.leased) {
 		w->lease[t->which] = w->key.generation;
-		op->generation = ++w->counter;
+		op->generation = fresh_generation(w);
 	}
+	hold(w, t, &call);
 	t->after = *op;
 	t->charged = call.charged;
 	t->returned = call.returned;
@@ -158,11 +214,13 @@ static void one_step(struct prng *r, struct world *w, struct step *t)
 	t->which = prng_below(r, OPS);
 	kretry_shared_advance(w->policy, &w->key, w->now);
 	if (!w->key.generation)
-		w->key.generation = ++w->counter;
+		w->key.generation = fresh_generation(w);
 	if (w->lease[t->which] && !prng_below(r, 4)) {
 		t->kind = STEP_LOST;
 		if (take_lease(w, t->which))
 			kretry_breaker_lost(&w->policy->breaker, &w->key, w->now, t->rnd);
+	} else if (w->held[t->which].is_held && !prng_below(r, 3)) {
+		step_undo(w, t);
 	} else if (kretry_has_breaker(w->policy) && !prng_below(r, 60)) {
 		t->kind = STEP_MODE;
 		t->which = prng_below(r, 2) ? prng_below(r, 4) : KRETRY_MODE_AUTOMATIC;
@@ -187,7 +245,9 @@ void random_sequence(struct prng *r, struct sequence *s)
 	w.failing = 1 + prng_below(r, 7);
 	w.reporters = 1 + prng_below(r, KRETRY_REPORTERS);
 	w.now = prng_below(r, 8) ? 1 + prng_next(r) % (100 * YEAR) : prng_edgy(r, 1, KRETRY_NS_MAX);
+	w.counter = prng_below(r, 2) ? 0 : U32_MAX - prng_below(r, 40);
 	s->start = w.now;
+	s->counter = w.counter;
 	kretry_shared_start(&s->policy, &w.key, w.now);
 	for (i = 0; i < STEPS; i++)
 		one_step(r, &w, &s->steps[i]);

@@ -11,6 +11,7 @@ enum step_kind {
 	STEP_EVENT,	/* an event of one of several operations */
 	STEP_LOST,	/* a probe's lease has run out */
 	STEP_MODE,	/* an operator sets a mode */
+	STEP_UNDO,	/* the last grant of an operation does not reach it, or not again */
 };
 
 /* What can be seen of a key. */
@@ -47,6 +48,8 @@ struct step {
 	u32 which;	/* of the operations; the mode with STEP_MODE */
 	u32 reporter;
 	u32 leased;
+	u32 is_wait;	/* the operation was told its generation beforehand */
+	u32 reserved;
 	struct kretry_op before;
 	struct kretry_op after;
 	struct snapshot key;
@@ -55,6 +58,7 @@ struct step {
 struct sequence {
 	struct kretry_policy policy;
 	u64 start;
+	u64 counter;
 	struct step steps[STEPS];
 };
 

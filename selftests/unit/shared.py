@@ -21,7 +21,7 @@ class Budget:
 
     def __init__(self, rules, now):
         self.rules, self.since = rules, now
-        self.reserve, self.deposits = rules.initial, {}
+        self.reserve, self.deposits, self.reserve_took = rules.initial, {}, 0
 
     def balance(self):
         return self.reserve + sum(self.deposits.values())
@@ -68,7 +68,7 @@ class Budget:
             part = min(left, self.deposits[at])
             self.deposits[at] -= part
             left -= part
-        self.reserve -= left
+        self.reserve, self.reserve_took = self.reserve - left, left
         return taken
 
     def cost(self, throttled, unknown):
@@ -81,10 +81,13 @@ class Budget:
 
 
 class Breaker:
-    """generation is None after a change of state, until the next step stamps a fresh one."""
+    """generation is None after a change of state, until the next step stamps a fresh one.
+
+    born is the order in which generations were given out.
+    """
 
     def __init__(self, rules):
-        self.rules, self.mode, self.growth = rules, AUTOMATIC, 0
+        self.rules, self.mode, self.growth, self.born = rules, AUTOMATIC, 0, {0: -1}
         self.enter(CLOSED)
         self.closed_at = None
         self.forget()
@@ -195,10 +198,11 @@ class Breaker:
         if counts_as == 0 or self.mode in (FORCED_OPEN, FORCED_CLOSED):
             return
         failure, slow = counts_as == FAILURE, bool(r.slow_ppm) and took > r.slow_ns
-        current = generation == self.generation
+        since = self.born[generation] >= self.born[self.generation]
+        current = generation == self.generation or (since and not self.enforced())
         if self.state == HALF_OPEN and (probe or current):
             self.judge(now, rnd, failure or slow)
-        elif self.state == CLOSED and current:
+        elif self.state == CLOSED and since:
             self.count(now, who, failure, slow)
             if self.trips() and self.agreed():
                 self.open(now, rnd)
@@ -269,7 +273,8 @@ class Key:
             return op._replace(verdict=STOP_OPEN, deadline_ns=deadline)
         if model.too_late(p, start, deadline):
             return op._replace(verdict=model.STOP_ELAPSED, deadline_ns=0)
-        return op._replace(verdict=model.RETRY, flags=op.flags | READMIT, deadline_ns=deadline)
+        op = op._replace(verdict=model.RETRY, start_ns=start, deadline_ns=deadline)
+        return op._replace(flags=op.flags | READMIT)
 
     def begin(self, op, step):
         """What it answers, and whether that took a probe."""

@@ -255,12 +255,12 @@ static void kept_backoff_goes_on_with_next_failure(void **state)
 }
 
 /* A malformed op is an error, and not a byte of it changes. */
-static void assert_refused(struct kretry_op op, int error)
+static void assert_refused(struct kretry_op op)
 {
 	struct kretry_policy p = plain_policy();
 	struct kretry_op before = op;
 
-	assert_int_equal(kretry_decide(&p, &op, NOW, U64_MAX), error);
+	assert_int_equal(kretry_decide(&p, &op, NOW, U64_MAX), -EINVAL);
 	assert_same_op(&op, &before);
 }
 
@@ -270,21 +270,36 @@ static void malformed_op_refused_unchanged(void **state)
 	u32 event, bit;
 
 	(void)state;
-	assert_refused(op_of(KRETRY_EVENT_NONE, 0, 1), -EINVAL);
+	assert_refused(op_of(KRETRY_EVENT_NONE, 0, 1));
 	for (event = LAST_EVENT + 1; event < 256; event++)
-		assert_refused(op_of(event, 0, 1), -EINVAL);
+		assert_refused(op_of(event, 0, 1));
 	for (event = KRETRY_EVENT_BEGIN; event <= LAST_EVENT; event++) {
 		for (bit = 6; bit < 8; bit++)
-			assert_refused(op_of(event, 1U << bit, 1), -EINVAL);
-		assert_refused(op_of(event, KRETRY_OP_QUEUE, 1), -EOPNOTSUPP);
-		assert_refused(op_of(event, KRETRY_OP_QUEUE | 0x40, 1), -EINVAL);
+			assert_refused(op_of(event, 1U << bit, 1));
+		assert_refused(op_of(event, KRETRY_OP_QUEUE | 0x40, 1));
 		op = op_of(event, 0, 1);
 		op.hint_ns = 1;
-		assert_refused(op, -EINVAL);
+		assert_refused(op);
 	}
 	for (event = KRETRY_EVENT_BEGIN; event < FIRST_FAILURE; event++) {
-		assert_refused(op_of(event, KRETRY_OP_HINT, 1), -EINVAL);
-		assert_refused(op_of(event, KRETRY_OP_NO_RETRY, 1), -EINVAL);
+		assert_refused(op_of(event, KRETRY_OP_HINT, 1));
+		assert_refused(op_of(event, KRETRY_OP_NO_RETRY, 1));
+	}
+}
+
+/* QUEUE says where the answer is waited for, and changes nothing about it. */
+static void queued_op_decided_as_any_other_and_stays_queued(void **state)
+{
+	struct kretry_policy p = plain_policy();
+	struct kretry_op want, op;
+	u8 event;
+
+	(void)state;
+	for (event = KRETRY_EVENT_BEGIN; event <= LAST_EVENT; event++) {
+		want = decided(&p, op_of(event, 0, 2), NOW + SEC);
+		want.flags |= KRETRY_OP_QUEUE;
+		op = decided(&p, op_of(event, KRETRY_OP_QUEUE, 2), NOW + SEC);
+		assert_same_op(&op, &want);
 	}
 }
 
@@ -295,7 +310,7 @@ static void replay_of_an_answered_op_einval(void **state)
 
 	(void)state;
 	for (event = KRETRY_EVENT_BEGIN; event <= LAST_EVENT; event++)
-		assert_refused(decided(&p, op_of(event, KRETRY_OP_IDEMPOTENT, 0), NOW), -EINVAL);
+		assert_refused(decided(&p, op_of(event, KRETRY_OP_IDEMPOTENT, 0), NOW));
 }
 
 static void fields_all_at_their_largest_saturate(void **state)
@@ -365,6 +380,7 @@ int main(void)
 		cmocka_unit_test(ok_sooner_than_reset_after_keeps_backoff),
 		cmocka_unit_test(kept_backoff_goes_on_with_next_failure),
 		cmocka_unit_test(malformed_op_refused_unchanged),
+		cmocka_unit_test(queued_op_decided_as_any_other_and_stays_queued),
 		cmocka_unit_test(replay_of_an_answered_op_einval),
 		cmocka_unit_test(fields_all_at_their_largest_saturate),
 		cmocka_unit_test(draw_needed_only_where_a_delay_is_drawn),

@@ -93,6 +93,7 @@ static int device_check(struct kretry *k, const char *path)
 			 path, KRETRY_DEVICE);
 		return -ENOTTY;
 	}
+	k->features = info.features;
 	if (info.abi_version == KRETRY_ABI_VERSION)
 		return 0;
 	snprintf(k->reason, sizeof(k->reason),
@@ -105,7 +106,7 @@ static int device_open(struct kretry *k, const char *path)
 {
 	int ret;
 
-	k->fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	k->fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (k->fd < 0) {
 		ret = -errno;
 		k->fd = -1;
@@ -151,6 +152,7 @@ int kretry_open(struct kretry **kp, const char *path, unsigned int flags)
 		return -ENOMEM;
 	pthread_once(&at_fork, prepare_fork);
 	k->fd = -1;
+	k->pid = getpid();
 	if (flags & KRETRY_PROCESS_ONLY)
 		snprintf(k->reason, sizeof(k->reason),
 			 "the program asked for decisions in the process");
@@ -160,6 +162,8 @@ int kretry_open(struct kretry **kp, const char *path, unsigned int flags)
 		kretry_close(k);
 		return ret;
 	}
+	if (k->fd < 0)
+		k->features = PROCESS_FEATURES;
 	*kp = k;
 	return 0;
 }
@@ -170,6 +174,7 @@ void kretry_close(struct kretry *k)
 		return;
 	lock_library();
 	policy_drop_all(k);
+	waiting_free(k);
 	unlock_library();
 	if (k->fd >= 0)
 		close(k->fd);
@@ -205,6 +210,7 @@ int kretry_info(struct kretry *k, struct kretry_info *info)
 	info->max_batch = PROCESS_MAX_BATCH;
 	info->max_policies = PROCESS_MAX_POLICIES;
 	info->max_keys = PROCESS_MAX_KEYS;
+	info->max_queued = PROCESS_MAX_QUEUED;
 	info->max_linger_ns = PROCESS_MAX_LINGER_NS;
 	return 0;
 }

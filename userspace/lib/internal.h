@@ -9,24 +9,29 @@
 
 #include <liburing.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #pragma GCC visibility push(default)
 #include "kretry.h"
 #pragma GCC visibility pop
 
 #include "decide.h"
+#include "grant.h"
 
 /* Limits of the process as a backend; the policies are as many as the module allows one user. */
 #define PROCESS_MAX_POLICIES	4096
 #define PROCESS_MAX_BATCH	65536
 #define PROCESS_MAX_KEYS	4096
+#define PROCESS_MAX_QUEUED	65536
 #define PROCESS_MAX_LINGER_NS	3600000000000ULL
 #define PROCESS_FEATURES                                                                           \
 	(KRETRY_FEATURE_NAMED | KRETRY_FEATURE_BUDGET | KRETRY_FEATURE_BREAKER |                   \
-	 KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT)
+	 KRETRY_FEATURE_PACING | KRETRY_FEATURE_COOLING | KRETRY_FEATURE_STAT |                    \
+	 KRETRY_FEATURE_QUEUE)
 
 #define POLICY_BUCKETS		256
 #define KEY_BUCKETS		1024
@@ -48,6 +53,7 @@ struct key_state {
 	struct lease		*leases;
 	u64			key;
 	struct kretry_shared	shared;
+	u32			waiters;	/* ops queued on it */
 	bool			used;		/* since the scan for room last came by */
 };
 
@@ -74,15 +80,31 @@ struct policy_entry {
 	struct policy_state	*state;
 	u32			id;
 	u32			open_flags;
+	u32			queued;		/* ops in the queue of the process */
 };
 
-/* All but fd and reason is under the lock of the library. */
+/* Whose the queue of a handle is: the caller's and a scheduler's ops must not mix. */
+enum queue_user {
+	QUEUE_UNUSED,
+	QUEUE_CALLERS,
+	QUEUE_SCHEDULERS
+};
+
+struct queue;
+
+/* All but fd, features, pid, reason and the atomic ones is under the lock of the library. */
 struct kretry {
 	int			fd;		/* -1: the process decides */
+	pid_t			pid;		/* who opened it */
+	u64			features;
+	atomic_int		queue_user;	/* enum queue_user */
+	atomic_int		uring_error;	/* what io_uring said to a command of ours */
+	struct queue		*queue;		/* of the process */
 	struct policy_entry	*buckets[POLICY_BUCKETS];
 	u32			policies;
 	u32			last_id;	/* ids are cyclic: not soon reused */
 	char			reason[256];
+	char			uring_reason[384];
 };
 
 /*
@@ -95,7 +117,67 @@ void unlock_library(void);
 /* An ioctl on the device: 0 or more, or -errno. */
 int device_ioctl(const struct kretry *k, unsigned long cmd, void *arg);
 
+/* step.c: without a look at whose the queue is; of the process, and how to undo its grant */
+int step_op(struct kretry *k, struct kretry_op *op);
+int step_granted(struct kretry *k, struct kretry_op *op, struct kretry_grant *grant);
+void step_undo(struct kretry *k, struct kretry_op *op, struct kretry_grant *grant);
+
+/*
+ * queue.c: the queue of a handle, in the kernel or in the process. A scheduler that has claimed it
+ * is alone with it until it releases it.
+ */
+bool queue_is_callers(struct kretry *k);
+bool queue_claim(struct kretry *k);
+void queue_release(struct kretry *k);
+int queue_fd(struct kretry *k);
+int queue_read(struct kretry *k, struct kretry_op *ops, unsigned int max);
+int queue_cancel(struct kretry *k, u64 user_data, struct kretry_op *op);
+
+/* command.c */
+void command_prep(struct io_uring_sqe *sqe, const struct kretry *k, unsigned long cmd, void *arg,
+		  unsigned int count, unsigned int size);
+void command_prep_failing(struct io_uring_sqe *sqe);
+bool command_offers(struct kretry *k, u64 feature);
+bool command_refused(struct kretry *k, int res);
+
+/* sleep.c: with IORING_TIMEOUT_… flags that change nothing about when */
+void prep_sleep(struct io_uring_sqe *sqe, struct __kernel_timespec *ts, clockid_t clockid,
+		u64 deadline_ns, unsigned int flags);
+
+/* wait.c: the verdict of a WAIT by its result; 0 for another result */
+u8 wait_verdict(int res);
+
 /* In all that follows callers hold the lock. */
+
+/* waiting.c: the queue of the process */
+struct key_state *waiting_key(const struct policy_state *state, const struct kretry_op *op);
+int waiting_step(struct kretry *k, struct policy_entry *entry, struct kretry_op *op,
+		 struct kretry_call *call);
+int waiting_fd(struct kretry *k);
+int waiting_read(struct kretry *k, struct kretry_op *ops, unsigned int max);
+int waiting_cancel(struct kretry *k, u64 user_data, struct kretry_op *op);
+void waiting_drop(struct kretry *k);
+void waiting_free(struct kretry *k);
+
+/* heap.c: what waits, by deadline */
+struct waiting {
+	struct waiting		*next;		/* of its bucket */
+	struct policy_entry	*entry;
+	struct key_state	*key;		/* NULL where nothing is shared */
+	struct kretry_op	op;
+	struct kretry_grant	grant;
+	u32			place;		/* in its heap */
+	bool			admitted;	/* waits for its slot only */
+};
+
+struct heap {
+	struct waiting		**items;
+	u32			count, room;
+};
+
+int heap_make_room(struct heap *heap);
+void heap_add(struct heap *heap, struct waiting *w);
+void heap_remove(struct heap *heap, struct waiting *w);
 
 /* policy.c */
 struct policy_entry *policy_find(const struct kretry *k, u32 id);
@@ -110,8 +192,12 @@ unsigned int named_list(struct kretry_policy_entry *entries, unsigned int count)
 void state_put(struct policy_state *state);
 
 /* shared.c */
-int shared_step(const struct kretry *k, struct policy_state *state, struct kretry_op *op, u64 now,
-		u64 rnd);
+int shared_step(const struct kretry *k, struct policy_state *state, struct kretry_op *op,
+		struct kretry_call *call);
+void shared_undo(struct policy_state *state, struct key_state *key, struct kretry_op *op,
+		 struct kretry_grant *grant);
+void shared_take_back(struct policy_state *state, struct key_state *key,
+		      const struct kretry_op *op);
 bool shared_has_leases(const struct kretry *k, const struct policy_state *state);
 void shared_return_leases(const struct kretry *k, struct policy_state *state);
 
@@ -129,7 +215,10 @@ u32 key_generation(struct policy_state *state);
 /* step.c: fresh random numbers */
 int draw_random(u64 *rnd, unsigned int count);
 
-/* The clock of policy @id, or a negative errno. Takes the lock. */
-int policy_clock(struct kretry *k, u32 id);
+/*
+ * The clock of policy @id, or a negative errno; and whether its retries are admitted anew at their
+ * deadlines. Takes the lock.
+ */
+int policy_clock(struct kretry *k, u32 id, bool *readmits);
 
 #endif /* KRETRY_INTERNAL_H */

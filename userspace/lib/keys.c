@@ -96,7 +96,7 @@ void key_advance(struct policy_state *state, struct key_state *key, u64 now)
 static bool is_idle(struct policy_state *state, struct key_state *key, u64 now)
 {
 	key_advance(state, key, now);
-	return !key->leases && key->shared.mode == state->count.mode &&
+	return !key->leases && !key->waiters && key->shared.mode == state->count.mode &&
 	       kretry_shared_is_new(&state->params, &key->shared);
 }
 

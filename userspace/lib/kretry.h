@@ -94,7 +94,7 @@ int kretry_policy_list(struct kretry *k, struct kretry_policy_entry **entries, u
 /* Read the parameters of policy @id. Errors: ENOENT, EACCES. */
 int kretry_policy_get(struct kretry *k, uint32_t id, struct kretry_policy *policy);
 
-/* Forget policy @id. Errors: ENOENT, EBUSY for one with probes of this handle under way. */
+/* Forget policy @id. Errors: ENOENT, EBUSY where this handle has probes, queued ops or waits. */
 int kretry_policy_close(struct kretry *k, uint32_t id);
 
 /*
@@ -126,8 +126,10 @@ int kretry_force(struct kretry *k, struct kretry_force *force);
 
 /*
  * Report @op->event, get @op->verdict and @op->deadline_ns. On an error @op is unchanged. Errors:
- * EINVAL for a malformed op, ENOENT for an unknown policy, EOPNOTSUPP for KRETRY_OP_QUEUE where
- * there is no queue. Other failures of the module are answered by the process, with its own state.
+ * EINVAL for a malformed op, ENOENT for an unknown policy; with KRETRY_OP_QUEUE also EEXIST for a
+ * user_data that is queued already, ENOBUFS for max_queued ops, and those of the queue, below.
+ * Other failures of the module are answered by the process, with its own state, unless the op is to
+ * be queued.
  */
 int kretry_step(struct kretry *k, struct kretry_op *op);
 
@@ -150,7 +152,39 @@ static inline int kretry_is_stop(unsigned int verdict)
 	return verdict >= KRETRY_STOP_PERMANENT;
 }
 
-/* -------- sleeping on the caller's ring -------- */
+/* -------- the queue -------- */
+
+/*
+ * An op that is stepped with KRETRY_OP_QUEUE and has to wait (its flags then say KRETRY_OP_QUEUED)
+ * does so in the kernel or, where the process decides, in the process, until it is read: one file
+ * descriptor for any number of retries. Its user_data must be unique among those queued on the
+ * handle. Each is read, cancelled or dropped with the handle: exactly one of the three.
+ *
+ * All of it is EBUSY on a handle whose queue a scheduler uses (KRETRY_METHOD_QUEUE), and EOPNOTSUPP
+ * where the module has no queue. In a child of fork() what its parent queued is still the parent's:
+ * with the module both would read from one file, so the child has to open its own.
+ */
+
+/*
+ * A file descriptor to poll: readable when an op is due, now and then although none is. It does not
+ * block, belongs to the handle and must not be read otherwise.
+ */
+int kretry_queue_fd(struct kretry *k);
+
+/*
+ * Read up to @max ops that are due, by deadline; never blocks. Each has been admitted as by BEGIN,
+ * and is GO or a STOP, which has cost no token: attempt is what it was before the grant. Returns
+ * how many, 0 if there is none.
+ */
+int kretry_queue_read(struct kretry *k, struct kretry_op *ops, unsigned int max);
+
+/*
+ * Take back the queued op of that user_data: @op is what it was before its grant, whose charge goes
+ * back to the budget. Errors: ENOENT where it is not queued (any more).
+ */
+int kretry_queue_cancel(struct kretry *k, uint64_t user_data, struct kretry_op *op);
+
+/* -------- decisions and sleep on the caller's ring -------- */
 
 /*
  * Prepare @sqe to complete at @deadline_ns of @clockid (-ETIME in its CQE is success). @ts is the
@@ -160,7 +194,86 @@ static inline int kretry_is_stop(unsigned int verdict)
 void kretry_prep_sleep(struct io_uring_sqe *sqe, struct __kernel_timespec *ts, clockid_t clockid,
 		       uint64_t deadline_ns);
 
+/* One line for a person: why the kernel has no WAIT for us, or "". Lives as long as @k. */
+const char *kretry_uring_reason(struct kretry *k);
+
+/*
+ * These functions prepare an SQE in any case; with an error it will fail, and break a link. If its
+ * opcode is then IORING_OP_URING_CMD, and only then, its fd may be replaced by the index of the
+ * device in the ring's registered files, with IOSQE_FIXED_FILE in its flags.
+ */
+
+/*
+ * Prepare @sqe to do what kretry_step_batch() does, when it is submitted. @ops is the caller's and
+ * must stay until the CQE. Its res is an error or 0 or more; a verdict that then is still
+ * KRETRY_VERDICT_NONE has not been given. Where io_uring has no such command, the ops are answered
+ * before this returns, and @sqe completes at once. Errors: EBUSY for KRETRY_OP_QUEUE as above, and
+ * in that case those of kretry_step_batch().
+ */
+int kretry_prep_step(struct io_uring_sqe *sqe, struct kretry *k, struct kretry_op *ops,
+		     unsigned int count);
+
+/*
+ * One wait. It is the caller's and must stay until kretry_wait_result() has taken its CQE. All zero
+ * at first; then set op, with BEGIN or a failure class and a user_data unique among the waits and
+ * queued ops of the handle, and user_data.
+ */
+struct kretry_wait {
+	struct kretry_op		op;		/* in and out */
+	uint64_t			user_data;	/* of the SQE: unique on the ring */
+	struct __kernel_timespec	ts;		/* private, like the rest */
+	uint64_t			kept[20];
+};
+
+/*
+ * Prepare @sqe, user_data included, to report @w->op.event, to be granted an attempt, and to
+ * complete when that may start: kretry_wait_result() says what became of it. A STOP breaks a link.
+ *
+ * Where the kernel does not offer that (kretry_uring_reason()), it is decided before this returns,
+ * and @sqe is a timeout. Two things are not the same then. With a breaker or pacing a link always
+ * breaks, since BEGIN is only sent by kretry_wait_result(): if that says 0, submit the linked
+ * request again. And a STOP that comes from there costs a token, if it is the module that decides.
+ *
+ * Errors: EINVAL for a malformed op or an event of another kind, ENOENT for an unknown policy,
+ * EBUSY for a wait whose CQE has not been taken (then user_data of @sqe is the caller's to set);
+ * where it is decided now, those of kretry_step().
+ */
+int kretry_prep_wait(struct io_uring_sqe *sqe, struct kretry *k, struct kretry_wait *w);
+
+/*
+ * To be called once for each CQE of a wait, with its res. Returns
+ *   0                       start the attempt now: op is GO, and its deadline_ns is now
+ *   -KRETRY_ERRNO_STOP_…    do not: op has the verdict, and attempt as it was before the grant
+ *   -ECANCELED              it was cancelled; op has no verdict, and attempt likewise
+ *   -EAGAIN                 not yet: prepare @w again, with op as it is
+ *   ENOBUFS, EEXIST, ENOENT, ENOMEM, what kretry_prep_wait() said, or the ring: op is undecided
+ */
+int kretry_wait_result(struct kretry_wait *w, int res);
+
+/*
+ * Cancel a wait, by a request on its ring or at once. The CQE of @sqe says 0, or ENOENT if the wait
+ * is completed, or not submitted yet; the second form returns that. The charge goes back, and the
+ * wait's own CQE says ECANCELED. @k and @ring are those it was prepared with and submitted to.
+ */
+void kretry_prep_wait_cancel(struct io_uring_sqe *sqe, struct kretry *k, struct kretry_wait *w);
+int kretry_wait_cancel(struct kretry *k, struct io_uring *ring, struct kretry_wait *w);
+
 /* -------- the scheduler -------- */
+
+/*
+ * How the tasks of a scheduler sleep. The schedule is the same by all of them.
+ *   TIMEOUT  a decision when a failure is reported, and a timeout on the ring for each retry
+ *   QUEUE    a decision likewise; retries sleep in the queue of the handle, behind one poll on the
+ *            ring. Only for one scheduler on a handle that this process has opened, and if nobody
+ *            has used its queue
+ *   WAIT     the report, the decision and the sleep are one command of the device on the ring
+ */
+enum kretry_method {
+	KRETRY_METHOD_BEST,	/* WAIT if it is offered, else TIMEOUT; without a ring QUEUE */
+	KRETRY_METHOD_TIMEOUT,
+	KRETRY_METHOD_QUEUE,
+	KRETRY_METHOD_WAIT
+};
 
 /*
  * What a task calls. Each runs in the thread that drives the scheduler.
@@ -188,13 +301,30 @@ struct kretry_task_ops {
  * of its own. A ring has room for one scheduler. @k and @ring must outlive it. Errors: EINVAL for 0
  * or more than 2^20 tasks or a ring with IORING_SETUP_IOPOLL, ENOMEM, what io_uring_queue_init()
  * says.
+ *
+ * Where io_uring is forbidden, or not in the kernel, one of its own is done without: then
+ * kretry_sched_ring() is NULL, kretry_sched_reason() says why, and the schedule is the same.
  */
 int kretry_sched_init(struct kretry_sched **sp, struct kretry *k, struct io_uring *ring,
 		      unsigned int max_tasks);
 
 /*
- * Forget all tasks without calling them, give back the probes they hold, cancel their timeouts and
- * wait for these. NULL is allowed.
+ * Have it use @method, as long as it has no tasks. Errors: EBUSY with tasks, or for QUEUE where
+ * somebody else uses the queue; EOPNOTSUPP where there is no such thing, EINVAL.
+ */
+int kretry_sched_set_method(struct kretry_sched *s, enum kretry_method method);
+
+/* Never BEST. It may turn from WAIT to TIMEOUT when a ring refuses the command. */
+enum kretry_method kretry_sched_method(const struct kretry_sched *s);
+const char *kretry_method_name(enum kretry_method method);
+
+/* One line for a person: why the method is not a better one; "" for WAIT. Lives as long as @s. */
+const char *kretry_sched_reason(const struct kretry_sched *s);
+
+/*
+ * Forget all tasks without calling them, give back the probes they hold and what is charged for
+ * retries that wait in the kernel, cancel their timeouts and wait for these. NULL is allowed. In a
+ * child of fork() it just frees the child's copy.
  * On a shared ring it submits what is queued, and takes its own completions out from between those
  * of others, which stay in their order: so no completion may be under way, looked at and not yet
  * marked seen. Only if the ring is full of others' completions, or is of mixed sizes, some with the
@@ -214,8 +344,10 @@ int kretry_sched_start(struct kretry_sched *s, const struct kretry_op *op,
 /*
  * Report the result of the attempt: OK, CANCELLED or a failure class, with the flags
  * KRETRY_OP_HINT and KRETRY_OP_NO_RETRY and @hint_ns. The scheduler sleeps to the deadline of a
- * RETRY and calls attempt again; else it calls done before this returns. Errors: EINVAL for another
- * event or flag, EALREADY when no attempt is under way.
+ * RETRY and calls attempt again; else it calls done, before this returns or, by METHOD_WAIT and
+ * after a failure, from kretry_sched_run(), _poll() or _cqe(). A STOP at the deadline comes from
+ * there by any method. Errors: EINVAL for another event or flag, EALREADY when no attempt is under
+ * way.
  */
 int kretry_task_report(struct kretry_task *task, enum kretry_event event, unsigned int flags,
 		       uint64_t hint_ns);
@@ -229,7 +361,7 @@ int kretry_task_cancel(struct kretry_task *task);
 /* The op as the last decision left it. Lives as long as the task. */
 const struct kretry_op *kretry_task_op(const struct kretry_task *task);
 
-/* The ring in use, and an SQE on it: submits when the queue is full. NULL: still no room. */
+/* The ring in use, and an SQE on it: submits when that is full. NULL: still no room, or no ring. */
 struct io_uring *kretry_sched_ring(struct kretry_sched *s);
 struct io_uring_sqe *kretry_sched_get_sqe(struct kretry_sched *s);
 
@@ -253,7 +385,8 @@ void kretry_sched_poll(struct kretry_sched *s);
 /*
  * Submit, wait and dispatch until no task is left, or until @stop (may be NULL) is not 0. Other
  * completions go to @cqe (may be NULL) and are marked seen. Errors: what io_uring_enter(2) says,
- * except EINTR, EAGAIN, EBUSY and EBADR, and what it says of a timeout it refuses.
+ * except EINTR, EAGAIN, EBUSY and EBADR, and what it says of a timeout it refuses. Without a ring:
+ * EDEADLK when no task sleeps, so that none could ever go on, and there is no @stop.
  */
 int kretry_sched_run(struct kretry_sched *s, void (*cqe)(const struct io_uring_cqe *cqe, void *arg),
 		     void *arg, const volatile int *stop);

@@ -58,6 +58,7 @@ void policy_drop_all(struct kretry *k)
 {
 	unsigned int i;
 
+	waiting_drop(k);
 	for (i = 0; i < POLICY_BUCKETS; i++)
 		while (k->buckets[i])
 			policy_drop(k, k->buckets[i]->id);
@@ -186,7 +187,7 @@ int kretry_policy_close(struct kretry *k, uint32_t id)
 		ret = device_ioctl(k, KRETRY_IOC_POLICY_CLOSE, &ref);
 	else if (!entry)
 		ret = -ENOENT;
-	else if (shared_has_leases(k, entry->state))
+	else if (entry->queued || shared_has_leases(k, entry->state))
 		ret = -EBUSY;
 	if (ret >= 0 || ret == -ENOENT)
 		policy_drop(k, id);
@@ -194,21 +195,28 @@ int kretry_policy_close(struct kretry *k, uint32_t id)
 	return ret < 0 ? ret : 0;
 }
 
-int policy_clock(struct kretry *k, u32 id)
+static int policy_params(struct kretry *k, u32 id, struct kretry_policy *policy)
 {
 	struct policy_entry *entry;
-	struct kretry_policy policy;
-	int ret;
 
 	lock_library();
 	entry = policy_find(k, id);
-	ret = entry ? (int)entry->state->params.clockid : -ENOENT;
-	unlock_library();
 	if (entry)
+		*policy = entry->state->params;
+	unlock_library();
+	/* Else one that was registered on the same file by other means. */
+	return entry ? 0 : kretry_policy_get(k, id, policy);
+}
+
+int policy_clock(struct kretry *k, u32 id, bool *readmits)
+{
+	struct kretry_policy policy;
+	int ret = policy_params(k, id, &policy);
+
+	if (ret < 0)
 		return ret;
-	/* One that was registered on the same file by other means. */
-	ret = kretry_policy_get(k, id, &policy);
-	return ret < 0 ? ret : (int)policy.clockid;
+	*readmits = kretry_has_breaker(&policy) || policy.pacing.pace_ns;
+	return (int)policy.clockid;
 }
 
 /* -------- names -------- */

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The scheduler's beginning, its loop, and its end. */
+/* The scheduler's beginning, and its loop. */
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tasks.h"
 
 #define OWN_RING_MAX		256U
-#define DRAIN_TRIES		1000
-
-/* A signal that sets the caller's stop just before the wait is noticed after this long. */
-#define STOP_NOTICED_NS		100000000LL
-
-/* Completions of 16 and of 32 bytes on one ring: in newer headers. They cannot be moved singly. */
-#ifndef IORING_SETUP_CQE_MIXED
-#define IORING_SETUP_CQE_MIXED	0x40000U
-#endif
 
 /* -------- beginning -------- */
+
+/* Not a failure of ours: there is no io_uring in this kernel, or not for this process. */
+static bool is_forbidden(int ret)
+{
+	return ret == -EPERM || ret == -EACCES || ret == -ENOSYS;
+}
 
 static int use_ring(struct kretry_sched *s, struct io_uring *ring)
 {
@@ -35,6 +32,10 @@ static int use_ring(struct kretry_sched *s, struct io_uring *ring)
 		while (entries < s->max_tasks && entries < OWN_RING_MAX)
 			entries *= 2;
 		ret = io_uring_queue_init(entries, &s->own_ring, 0);
+		if (is_forbidden(ret)) {
+			method_no_ring(s, -ret);
+			return 0;
+		}
 		if (ret < 0)
 			return ret;
 		s->ring = &s->own_ring;
@@ -59,6 +60,8 @@ static void set_up_slots(struct kretry_sched *s)
 		s->tasks[i].generation = generation & SLOT_MASK;
 		s->tasks[i].free_next = i + 1 < s->max_tasks ? &s->tasks[i + 1] : NULL;
 	}
+	if (getrandom(&s->next_id, sizeof(s->next_id), GRND_NONBLOCK) < 0)
+		s->next_id = kretry_now(CLOCK_MONOTONIC) ^ (u64)s->pid << 32;
 	s->free_first = s->tasks;
 	s->free_last = &s->tasks[s->max_tasks - 1];
 }
@@ -75,6 +78,7 @@ int kretry_sched_init(struct kretry_sched **sp, struct kretry *k, struct io_urin
 	if (!s)
 		return -ENOMEM;
 	s->k = k;
+	s->pid = getpid();
 	s->max_tasks = max_tasks;
 	s->tasks = calloc(max_tasks, sizeof(*s->tasks));
 	if (s->tasks)
@@ -85,14 +89,14 @@ int kretry_sched_init(struct kretry_sched **sp, struct kretry *k, struct io_urin
 		return ret;
 	}
 	set_up_slots(s);
+	method_choose(s);
 	*sp = s;
 	return 0;
 }
 
 /* -------- the loop -------- */
 
-/* What passes when completions are taken, or is no failure at all. */
-static bool is_passing(int ret)
+bool run_is_passing(int ret)
 {
 	switch (ret) {
 	case -EINTR:
@@ -110,7 +114,7 @@ static int submit_and_wait(struct kretry_sched *s, bool stoppable)
 	struct __kernel_timespec ts = { .tv_nsec = STOP_NOTICED_NS };
 	struct io_uring_cqe *cqe;
 
-	if (s->work || s->error)
+	if (sched_is_busy(s) || s->error)
 		return io_uring_submit_and_get_events(s->ring);
 	if (stoppable)
 		return io_uring_submit_and_wait_timeout(s->ring, &cqe, 1, &ts, NULL);
@@ -136,124 +140,18 @@ int kretry_sched_run(struct kretry_sched *s, void (*cqe)(const struct io_uring_c
 {
 	int ret = 0;
 
+	if (!s->ring)
+		return ringless_run(s, stop);
 	while (!ret && s->pending && !(stop && *stop)) {
 		sched_serve(s);
 		if (!s->pending || (stop && *stop))
 			break;
 		ret = submit_and_wait(s, stop);
-		if (!is_passing(ret))
+		if (!run_is_passing(ret))
 			return ret;
 		reap(s, cqe, arg);
 		ret = s->error;
 		s->error = 0;
 	}
 	return ret;
-}
-
-/* -------- the end -------- */
-
-/*
- * Take the scheduler's completions out of a shared ring and leave the others, in their order: what
- * lies between the ring's head and tail belongs to user space, so the others are moved up to the
- * tail over those taken. Returns how many others there are.
- */
-static unsigned int take_own(struct kretry_sched *s)
-{
-	struct io_uring_cq *cq = &s->ring->cq;
-	unsigned int shift = s->ring->flags & IORING_SETUP_CQE32 ? 1 : 0;
-	unsigned int head = *cq->khead;
-	unsigned int tail = io_uring_smp_load_acquire(cq->ktail);
-	unsigned int left = tail;
-	struct io_uring_cqe *from, *to;
-	unsigned int i;
-
-	if (s->ring->flags & IORING_SETUP_CQE_MIXED)
-		return cq->ring_entries;
-	for (i = tail; i != head; i--) {
-		from = &cq->cqes[((i - 1) & cq->ring_mask) << shift];
-		if (sched_owns(from)) {
-			kretry_sched_cqe(s, from);
-			continue;
-		}
-		left--;
-		to = &cq->cqes[(left & cq->ring_mask) << shift];
-		if (to != from)
-			memcpy(to, from, sizeof(*from) << shift);
-	}
-	io_uring_smp_store_release(cq->khead, left);
-	return tail - left;
-}
-
-/* Returns false if the ring is so full of others' completions that nothing can be submitted. */
-static bool remove_timers(struct kretry_sched *s)
-{
-	struct kretry_task *task;
-	int tries = DRAIN_TRIES;
-
-	for (task = s->tasks; task < s->tasks + s->max_tasks; task++) {
-		while (task->timer == TIMER_ARMED || task->timer == TIMER_UNWANTED) {
-			if (timer_remove(task))
-				break;
-			io_uring_get_events(s->ring);
-			if (take_own(s) >= s->ring->cq.ring_entries || !tries--)
-				return false;
-		}
-	}
-	return true;
-}
-
-/* Wait for the last completions. Dropped ones, and those that find no room, do not come. */
-static void await_timers(struct kretry_sched *s)
-{
-	unsigned int others;
-
-	for (;;) {
-		timer_find_dropped(s);
-		others = take_own(s);
-		if (!s->timers && !s->others)
-			return;
-		if (others >= s->ring->cq.ring_entries)
-			return;
-		if (!is_passing(io_uring_submit_and_wait(s->ring, others + 1)))
-			return;
-	}
-}
-
-/* Whether the kernel has taken all that was queued: from then on it does not read the slots. */
-static bool drain_submissions(struct kretry_sched *s)
-{
-	struct timespec pause = { .tv_nsec = 1000000 };
-	int tries = DRAIN_TRIES;
-
-	while (io_uring_sq_ready(s->ring) && tries--) {
-		if (io_uring_submit(s->ring) < 0)
-			io_uring_get_events(s->ring);
-		/* A kernel thread that polls the ring takes its time. */
-		if (io_uring_sq_ready(s->ring))
-			nanosleep(&pause, NULL);
-	}
-	return !io_uring_sq_ready(s->ring);
-}
-
-void kretry_sched_exit(struct kretry_sched *s)
-{
-	struct kretry_task *task;
-	bool unused = true;
-
-	if (!s)
-		return;
-	/* First of all, so that no completion finds a task to call. */
-	for (task = s->tasks; task < s->tasks + s->max_tasks; task++)
-		sched_forget(task);
-	if (s->ring == &s->own_ring) {
-		io_uring_queue_exit(&s->own_ring);
-	} else {
-		if (remove_timers(s))
-			await_timers(s);
-		unused = drain_submissions(s);
-	}
-	/* Rather lose the memory than let the kernel read what has taken its place. */
-	if (unused)
-		free(s->tasks);
-	free(s);
 }

@@ -54,7 +54,7 @@ static void free_slot(struct kretry_task *task)
 /* -------- decisions -------- */
 
 /* The slot is free before done is called, so that done can start the next operation. */
-static void finish(struct kretry_task *task)
+void sched_finish(struct kretry_task *task)
 {
 	const struct kretry_task_ops *ops = task->ops;
 	struct kretry_op op = task->op;
@@ -64,30 +64,57 @@ static void finish(struct kretry_task *task)
 	ops->done(task, &op, task->arg);
 }
 
+void sched_attempt(struct kretry_task *task)
+{
+	task->state = TASK_RUNNING;
+	task->ops->attempt(task, task->arg);
+}
+
 /* To an attempt, or to another BEGIN. */
-static bool goes_on(const struct kretry_op *op)
+bool sched_goes_on(const struct kretry_op *op)
 {
 	return op->verdict == KRETRY_GO || op->verdict == KRETRY_RETRY;
 }
 
-/*
- * Ask for a decision. When there is none any more, the policy having been closed, say, the
- * operation ends as a malformed op of a batch does.
- */
-static void decide(struct kretry_task *task)
+/* There is no decision: the operation ends as a malformed op of a batch does. */
+void sched_failed(struct kretry_task *task, int error)
 {
-	int ret = kretry_step(task->sched->k, &task->op);
+	task->op.verdict = KRETRY_ERROR;
+	task->op.flags = (u16)((task->op.flags & KRETRY_OP_IN_MASK) | (u16)(error << 8));
+	task->state = TASK_OVER;
+}
 
-	if (ret < 0) {
-		task->op.verdict = KRETRY_ERROR;
-		task->op.flags = (u16)((task->op.flags & KRETRY_OP_IN_MASK) | (u16)(-ret << 8));
-	}
-	task->state = goes_on(&task->op) ? TASK_WAITING : TASK_OVER;
+/* Ask for a decision. There is none any more when the policy has been closed, say. */
+void sched_decide(struct kretry_task *task)
+{
+	int ret = step_op(task->sched->k, &task->op);
+
+	if (ret < 0)
+		sched_failed(task, -ret);
+	else
+		task->state = sched_goes_on(&task->op) ? TASK_WAITING : TASK_OVER;
+}
+
+/* After a decision. */
+void sched_settle(struct kretry_task *task)
+{
+	if (task->state == TASK_OVER)
+		sched_finish(task);
+	else if (task->state != TASK_QUEUED)
+		sched_add_work(task);
 }
 
 static bool is_due(const struct kretry_task *task)
 {
 	return kretry_now(task->clockid) >= task->op.deadline_ns;
+}
+
+u64 sched_new_id(struct kretry_task *task)
+{
+	struct kretry_sched *s = task->sched;
+
+	task->id = s->next_id++ << ID_SLOT_BITS | (u64)(task - s->tasks);
+	return task->id;
 }
 
 /*
@@ -98,9 +125,9 @@ static void begin_attempt(struct kretry_task *task)
 {
 	if (task->op.verdict == KRETRY_RETRY && task->op.flags & KRETRY_OP_READMIT) {
 		task->op.event = KRETRY_EVENT_BEGIN;
-		decide(task);
+		sched_decide(task);
 		if (task->state == TASK_OVER) {
-			finish(task);
+			sched_finish(task);
 			return;
 		}
 		if (task->op.verdict == KRETRY_RETRY || !is_due(task)) {
@@ -108,8 +135,7 @@ static void begin_attempt(struct kretry_task *task)
 			return;
 		}
 	}
-	task->state = TASK_RUNNING;
-	task->ops->attempt(task, task->arg);
+	sched_attempt(task);
 }
 
 /* The timer of a waiting task is gone: it is due, unless that was the timer of another one. */
@@ -132,7 +158,9 @@ static bool serve(struct kretry_task *task, bool may_start)
 	if (task->timer == TIMER_UNWANTED && !timer_remove(task))
 		return false;
 	if (task->state == TASK_OVER) {
-		finish(task);
+		sched_finish(task);
+	} else if (task->state == TASK_ASKING) {
+		return task->timer != TIMER_IDLE || asking_ask(task);
 	} else if (task->state == TASK_WAITING) {
 		if (!is_due(task))
 			return task->timer != TIMER_IDLE || timer_arm(task);
@@ -170,13 +198,18 @@ void sched_serve(struct kretry_sched *s)
 	timer_find_dropped(s);
 	serve_list(s, true);
 	serve_list(s, false);
+	queued_watch(s);
 	s->serving = false;
 }
 
 void kretry_sched_poll(struct kretry_sched *s)
 {
+	if (!s->ring) {
+		queued_read(s);
+		ringless_look(s);
+	}
 	sched_serve(s);
-	if (s->work)
+	if (s->ring && sched_is_busy(s))
 		timer_wake(s);
 }
 
@@ -194,28 +227,52 @@ int kretry_sched_start(struct kretry_sched *s, const struct kretry_op *op,
 	};
 	struct kretry_task *task = s->free_first;
 	int clockid, ret;
+	bool readmits;
 
 	if (first.flags & ~KRETRY_OP_IDEMPOTENT || !ops->attempt || !ops->done)
 		return -EINVAL;
 	if (!task)
 		return -EBUSY;
-	clockid = policy_clock(s->k, op->policy);
+	clockid = policy_clock(s->k, op->policy, &readmits);
 	if (clockid < 0)
 		return clockid;
-	ret = kretry_step(s->k, &first);
-	if (ret < 0)
+	task->state = TASK_WAITING;
+	ret = queued_step(task, &first);
+	if (ret < 0) {
+		task->state = TASK_FREE;
 		return ret;
+	}
 	s->free_first = task->free_next;
 	s->pending++;
 	task->ops = ops;
 	task->arg = arg;
 	task->op = first;
 	task->clockid = clockid;
-	task->state = goes_on(&first) ? TASK_WAITING : TASK_OVER;
+	task->readmits = readmits;
+	if (task->state != TASK_QUEUED) {
+		task->state = sched_goes_on(&first) ? TASK_WAITING : TASK_OVER;
+		sched_add_work(task);
+	}
 	if (tp)
 		*tp = task;
-	sched_add_work(task);
 	return 0;
+}
+
+/*
+ * With WAIT a failure is reported by the wait for the next attempt; but what is the end in any case
+ * needs none.
+ */
+static void report(struct kretry_task *task, bool failure)
+{
+	enum kretry_method method = task->sched->method;
+
+	if (failure && method == KRETRY_METHOD_WAIT && task->op.event != KRETRY_EVENT_PERMANENT)
+		task->state = TASK_ASKING;
+	else if (failure && method == KRETRY_METHOD_QUEUE)
+		queued_decide(task);
+	else
+		sched_decide(task);
+	sched_settle(task);
 }
 
 int kretry_task_report(struct kretry_task *task, enum kretry_event event, unsigned int flags,
@@ -234,11 +291,7 @@ int kretry_task_report(struct kretry_task *task, enum kretry_event event, unsign
 	task->op.event = (u8)event;
 	task->op.flags |= (u16)flags;
 	task->op.hint_ns = hint_ns;
-	decide(task);
-	if (task->state == TASK_OVER)
-		finish(task);
-	else
-		sched_add_work(task);
+	report(task, failure);
 	return 0;
 }
 
@@ -246,22 +299,16 @@ int kretry_task_cancel(struct kretry_task *task)
 {
 	if (task->state == TASK_FREE)
 		return -EALREADY;
+	if (task->state == TASK_QUEUED)
+		queued_cancel(task);
 	task->op.event = KRETRY_EVENT_CANCELLED;
-	if (kretry_step(task->sched->k, &task->op) < 0)
+	task->op.flags &= (u16)~PER_REPORT;
+	task->op.hint_ns = 0;
+	if (step_op(task->sched->k, &task->op) < 0)
 		task->op.verdict = KRETRY_DONE;
 	timer_disown(task);
-	finish(task);
+	sched_finish(task);
 	return 0;
-}
-
-/* The end of the scheduler: a probe that is under way shall not be lost to the others. */
-void sched_forget(struct kretry_task *task)
-{
-	if (task->state != TASK_FREE && task->op.flags & KRETRY_OP_PROBE) {
-		task->op.event = KRETRY_EVENT_CANCELLED;
-		kretry_step(task->sched->k, &task->op);
-	}
-	task->state = TASK_FREE;
 }
 
 const struct kretry_op *kretry_task_op(const struct kretry_task *task)

@@ -96,28 +96,47 @@ static int apply_to_key(const struct kretry *k, struct policy_state *state, stru
 	return 0;
 }
 
-int shared_step(const struct kretry *k, struct policy_state *state, struct kretry_op *op, u64 now,
-		u64 rnd)
+int shared_step(const struct kretry *k, struct policy_state *state, struct kretry_op *op,
+		struct kretry_call *call)
 {
-	struct kretry_call call = { .now = now, .rnd = rnd };
 	u8 event = op->event;
 	int ret = kretry_op_check(op);
 
 	if (ret)
 		return ret;
 	if (kretry_is_shared(&state->params)) {
-		call.reporter = reporter(&state->params);
-		ret = apply_to_key(k, state, op, &call);
+		call->reporter = reporter(&state->params);
+		ret = apply_to_key(k, state, op, call);
 		if (ret)
 			return ret;
 	} else {
-		kretry_apply(&state->params, NULL, op, &call);
+		kretry_apply(&state->params, NULL, op, call);
 	}
 	state->count.events[event]++;
 	count_verdict(&state->count, op->verdict);
-	state->count.charged_utok += call.charged;
-	state->count.refunded_utok += call.returned;
+	state->count.charged_utok += call->charged;
+	state->count.refunded_utok += call->returned;
 	return 0;
+}
+
+/* -------- what never reached its caller -------- */
+
+void shared_undo(struct policy_state *state, struct key_state *key, struct kretry_op *op,
+		 struct kretry_grant *grant)
+{
+	u64 now = kretry_now((clockid_t)state->params.clockid);
+
+	if (key)
+		key_advance(state, key, now);
+	state->count.refunded_utok += kretry_grant_undo(grant, &state->params,
+							key ? &key->shared : NULL, op, now);
+}
+
+void shared_take_back(struct policy_state *state, struct key_state *key,
+		      const struct kretry_op *op)
+{
+	if (key)
+		return_lease(key, take_lease(state, key, op->generation));
 }
 
 /* -------- the leases of a handle -------- */

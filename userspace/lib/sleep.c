@@ -42,11 +42,11 @@ static bool sleeps_are_relative(void)
 	return was & 1;
 }
 
-void kretry_prep_sleep(struct io_uring_sqe *sqe, struct __kernel_timespec *ts, clockid_t clockid,
-		       uint64_t deadline_ns)
+void prep_sleep(struct io_uring_sqe *sqe, struct __kernel_timespec *ts, clockid_t clockid,
+		u64 deadline_ns, unsigned int flags)
 {
-	unsigned int flags = clockid == CLOCK_BOOTTIME ? IORING_TIMEOUT_BOOTTIME : 0;
-
+	if (clockid == CLOCK_BOOTTIME)
+		flags |= IORING_TIMEOUT_BOOTTIME;
 	if (sleeps_are_relative())
 		deadline_ns = kretry_sat_sub(deadline_ns, kretry_now(clockid));
 	else
@@ -54,4 +54,10 @@ void kretry_prep_sleep(struct io_uring_sqe *sqe, struct __kernel_timespec *ts, c
 	ts->tv_sec = (long long)(deadline_ns / 1000000000ULL);
 	ts->tv_nsec = (long long)(deadline_ns % 1000000000ULL);
 	io_uring_prep_timeout(sqe, ts, 0, flags);
+}
+
+void kretry_prep_sleep(struct io_uring_sqe *sqe, struct __kernel_timespec *ts, clockid_t clockid,
+		       uint64_t deadline_ns)
+{
+	prep_sleep(sqe, ts, clockid, deadline_ns, 0);
 }

@@ -38,21 +38,28 @@ int draw_random(u64 *rnd, unsigned int count)
 	return 0;
 }
 
-static int process_step(struct kretry *k, struct kretry_op *op)
+static int process_decide(struct kretry *k, struct policy_entry *entry, struct kretry_op *op,
+			  struct kretry_call *call)
 {
+	if (op->flags & KRETRY_OP_QUEUE)
+		return waiting_step(k, entry, op, call);
+	return shared_step(k, entry->state, op, call);
+}
+
+static int process_step(struct kretry *k, struct kretry_op *op, struct kretry_call *call)
+{
+	const struct kretry_policy *params;
 	struct policy_entry *entry;
-	struct policy_state *state;
 	int ret = -ENOENT;
-	u64 now, rnd = 0;
 
 	lock_library();
 	entry = policy_find(k, op->policy);
 	if (entry) {
-		state = entry->state;
-		ret = kretry_needs_draw(&state->params, op) ? draw_random(&rnd, 1) : 0;
-		now = kretry_now((clockid_t)state->params.clockid);
+		params = &entry->state->params;
+		ret = kretry_needs_draw(params, op) ? draw_random(&call->rnd, 1) : 0;
+		call->now = kretry_now((clockid_t)params->clockid);
 		if (!ret)
-			ret = shared_step(k, state, op, now, rnd);
+			ret = process_decide(k, entry, op, call);
 	}
 	unlock_library();
 	return ret;
@@ -77,16 +84,60 @@ static bool is_answer(int ret)
 	return ret >= 0;
 }
 
-int kretry_step(struct kretry *k, struct kretry_op *op)
+/*
+ * True if @op has been answered, by @ret. What is to be queued the process cannot take over: the
+ * queue is where its readers look.
+ */
+static bool module_step(struct kretry *k, struct kretry_op *op, int *ret)
 {
+	if (k->fd < 0)
+		return false;
+	*ret = device_ioctl(k, KRETRY_IOC_STEP, op);
+	return is_answer(*ret) || op->flags & KRETRY_OP_QUEUE;
+}
+
+int step_op(struct kretry *k, struct kretry_op *op)
+{
+	struct kretry_call call = { 0 };
 	int ret;
 
-	if (k->fd >= 0) {
-		ret = device_ioctl(k, KRETRY_IOC_STEP, op);
-		if (is_answer(ret))
-			return ret < 0 ? ret : 0;
-	}
-	return process_step(k, op);
+	if (module_step(k, op, &ret))
+		return ret < 0 ? ret : 0;
+	return process_step(k, op, &call);
+}
+
+int step_granted(struct kretry *k, struct kretry_op *op, struct kretry_grant *grant)
+{
+	struct kretry_call call = { 0 };
+	struct kretry_op asked = *op;
+	int ret;
+
+	if (!module_step(k, op, &ret))
+		ret = process_step(k, op, &call);
+	if (ret < 0)
+		return ret;
+	kretry_grant_keep(grant, &asked, op, &call);
+	return 0;
+}
+
+void step_undo(struct kretry *k, struct kretry_op *op, struct kretry_grant *grant)
+{
+	struct policy_entry *entry;
+
+	lock_library();
+	entry = policy_find(k, op->policy);
+	if (entry)
+		shared_undo(entry->state, waiting_key(entry->state, op), op, grant);
+	else
+		op->attempt -= grant->moved;
+	unlock_library();
+}
+
+int kretry_step(struct kretry *k, struct kretry_op *op)
+{
+	if (op->flags & KRETRY_OP_QUEUE && !queue_is_callers(k))
+		return -EBUSY;
+	return step_op(k, op);
 }
 
 static void mark_error(struct kretry_op *op, int error)
@@ -125,15 +176,15 @@ static int process_chunk(struct kretry *k, struct kretry_op *ops, unsigned int c
 	if (ret < 0)
 		return ret;
 	for (i = 0; i < count; i++) {
-		struct policy_state *state = entries[i] ? entries[i]->state : NULL;
-		bool drawn = state && kretry_needs_draw(&state->params, &ops[i]);
-		u64 own = drawn ? *next++ : 0;
+		bool monotonic_one = !entries[i] ||
+				     entries[i]->state->params.clockid == CLOCK_MONOTONIC;
+		struct kretry_call call = { .now = monotonic_one ? monotonic : boottime };
 
 		ret = -ENOENT;
-		if (state)
-			ret = shared_step(k, state, &ops[i],
-					  state->params.clockid == CLOCK_BOOTTIME ? boottime :
-					  monotonic, own);
+		if (entries[i] && kretry_needs_draw(&entries[i]->state->params, &ops[i]))
+			call.rnd = *next++;
+		if (entries[i])
+			ret = process_decide(k, entries[i], &ops[i], &call);
 		if (ret < 0)
 			mark_error(&ops[i], ret);
 	}
@@ -161,7 +212,16 @@ static int process_batch(struct kretry *k, struct kretry_op *ops, unsigned int c
 	return done || !ret ? (int)done : ret;
 }
 
-int kretry_step_batch(struct kretry *k, struct kretry_op *ops, unsigned int count)
+static bool any_has(const struct kretry_op *ops, unsigned int count, u16 flag)
+{
+	u16 flags = 0;
+
+	while (count--)
+		flags |= ops++->flags;
+	return flags & flag;
+}
+
+static int step_batch(struct kretry *k, struct kretry_op *ops, unsigned int count)
 {
 	struct kretry_batch batch = {
 		.size = sizeof(batch),
@@ -177,4 +237,18 @@ int kretry_step_batch(struct kretry *k, struct kretry_op *ops, unsigned int coun
 			return ret;
 	}
 	return process_batch(k, ops, count);
+}
+
+/* Memory that cannot be read is for the kernel to find out: what it has written is looked at. */
+int kretry_step_batch(struct kretry *k, struct kretry_op *ops, unsigned int count)
+{
+	int ret;
+
+	if (atomic_load(&k->queue_user) == QUEUE_SCHEDULERS && ops && count <= PROCESS_MAX_BATCH &&
+	    any_has(ops, count, KRETRY_OP_QUEUE))
+		return -EBUSY;
+	ret = step_batch(k, ops, count);
+	if (ret > 0 && any_has(ops, (unsigned int)ret, KRETRY_OP_QUEUED))
+		queue_is_callers(k);
+	return ret;
 }

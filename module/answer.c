@@ -123,8 +123,8 @@ static void kretry_answer_settle(struct kretry_op *op, const struct kretry_call 
 }
 
 /*
- * A key that a grant came from is not forgotten before that is delivered or undone. The overflow key
- * never is, and one with a slot or a lease ahead is not either.
+ * A key that a grant came from is not forgotten before that is delivered or undone. The overflow
+ * key never is, and one with a slot or a lease ahead is not either.
  */
 static void kretry_answer_count_waiter(struct kretry_queued *queued, struct kretry_key *key,
 				       bool overflow, bool waits)
@@ -230,8 +230,8 @@ void kretry_queued_note(struct kretry_queued *queued, const struct kretry_op *op
 }
 
 /*
- * @op is to wait. A wait is told its generation now, since it is told nothing later: one of its own,
- * by which its result is known.
+ * @op is to wait. A wait is told its generation now, since it is told nothing later: one of its
+ * own, by which its result is known.
  */
 static void kretry_answer_queue(struct kretry_queued *queued, struct kretry_op *op)
 {

@@ -14,8 +14,8 @@
 int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kretry_queued *queued);
 
 /*
- * The time of @queued has come: admit it as BEGIN would, into @op, in host time; *@now is when it was
- * decided. ENOMEM, or ENOENT when its policy is being closed; it is unchanged then. Under the
+ * The time of @queued has come: admit it as BEGIN would, into @op, in host time; *@now is when it
+ * was decided. ENOMEM, or ENOENT when its policy is being closed; it is unchanged then. Under the
  * queue's lock.
  */
 int kretry_answer_due(struct kretry_caller *caller, struct kretry_queued *queued,

@@ -162,7 +162,7 @@ static void kretry_deliver_finish(struct kretry_queue *queue, struct kretry_queu
 	kretry_queued_free(taken, gone);
 }
 
-/* How much of @bytes, less than a page, can be written; in most cases the ends tell at little cost. */
+/* How much of @bytes, less than a page, can be written; mostly the ends tell, at little cost. */
 static size_t kretry_deliver_room(struct iov_iter *to, size_t bytes)
 {
 	u8 __user *first, *last;
@@ -198,7 +198,7 @@ static int kretry_deliver_chunk(struct kretry_caller *caller, struct iov_iter *t
 	told = bytes / sizeof(*ops);
 	iov_iter_revert(to, bytes - told * sizeof(*ops));
 	kretry_deliver_finish(&caller->kf->queue, taken, count, told);
-	return told ? told : -EFAULT;
+	return told ? (int)told : -EFAULT;
 }
 
 static ssize_t kretry_deliver_due(struct kretry_file *kf, struct iov_iter *to)

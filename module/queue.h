@@ -155,8 +155,8 @@ int kretry_queue_reserve(struct kretry_queued *queued, struct kretry_handle *han
 void kretry_queue_forget(struct kretry_queued *queued);
 
 /*
- * Have those of @queued that are RESERVED wait for their deadlines: they are NULL then. What is not,
- * the file has let go of. NULL and errors are passed over.
+ * Have those of @queued that are RESERVED wait for their deadlines: they are NULL then. What is
+ * not, the file has let go of. NULL and errors are passed over.
  */
 void kretry_queue_arm(struct kretry_queue *queue, struct kretry_queued **queued, u32 count);
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What runs in a machine that is cloned while retries wait in it. On the second serial port it tells
- * the host that it is "ready" to be saved, waits for a line from it, and says at its end:
+ * What runs in a machine that is cloned while retries wait in it. It tells the host on the second
+ * serial port that it is "ready" to be saved, and goes on when an answer comes. At its end it
+ * prints
  *
  *	op NUMBER KIND DEADLINE DELAY TIME VERDICT
- *				it waited in the kernel until then, came back at that time, and as what
- *	draw DELAY		a fresh one, made after the host has said to go on
+ *				it waited in the kernel until then, came back when, and as what
+ *	draw DELAY		a fresh one, made after the answer
  *	stat KIND REDRAWN	of that kind's policy
  *	traced COUNT		all of them, as the trace has it
  *	went-on TIME		from here on it looked for what had come
  *
- * The host judges, since it alone sees both clones. Nothing more is said before the end: whoever
- * writes waits for the host to read, and to an idle machine that may be any time.
+ * The host judges, since it alone sees both clones. It is told nothing before the end: who writes
+ * to a port waits for the host to read, and to an idle machine that may be any time.
  */
 #include "rings.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -56,15 +56,6 @@ struct guest {
 	unsigned int traced;
 	uint64_t went_on;
 };
-
-__attribute__((format(printf, 2, 3))) static void tell(struct guest *guest, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vdprintf(guest->port, fmt, args);
-	va_end(args);
-}
 
 /* -------- before -------- */
 
@@ -183,7 +174,7 @@ static int wait_for_host(struct guest *guest)
 	struct pollfd port = { .fd = guest->port, .events = POLLIN };
 	char word[16];
 
-	tell(guest, "ready\n");
+	CHECK_EQ(6, write(guest->port, "ready\n", 6));
 	CHECK_EQ(0, tcdrain(guest->port));
 	while (!poll(&port, 1, 0))
 		;
@@ -286,22 +277,22 @@ static int collect(struct guest *guest)
 	return 0;
 }
 
-static void tell_all(struct guest *guest)
+static void print_all(const struct guest *guest)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(guest->ops); i++)
 		if (guest->ops[i].deadline)
-			tell(guest, "op %zu %s %llu %llu %llu %d\n", i, names[guest->ops[i].kind],
-			     (unsigned long long)guest->ops[i].deadline,
-			     (unsigned long long)guest->ops[i].delay,
-			     (unsigned long long)guest->ops[i].time, guest->ops[i].verdict);
+			printf("op %zu %s %llu %llu %llu %d\n", i, names[guest->ops[i].kind],
+			       (unsigned long long)guest->ops[i].deadline,
+			       (unsigned long long)guest->ops[i].delay,
+			       (unsigned long long)guest->ops[i].time, guest->ops[i].verdict);
 	for (i = 0; i < DRAWS; i++)
-		tell(guest, "draw %lld\n", (long long)guest->draws[i]);
+		printf("draw %lld\n", (long long)guest->draws[i]);
 	for (i = 0; i < KINDS; i++)
-		tell(guest, "stat %s %llu\n", names[i], (unsigned long long)guest->redrawn[i]);
-	tell(guest, "traced %u\n", guest->traced);
-	tell(guest, "went-on %llu\n", (unsigned long long)guest->went_on);
+		printf("stat %s %llu\n", names[i], (unsigned long long)guest->redrawn[i]);
+	printf("traced %u\n", guest->traced);
+	printf("went-on %llu\n", (unsigned long long)guest->went_on);
 }
 
 int main(void)
@@ -314,7 +305,6 @@ int main(void)
 	CHECK_EQ(0, read_stats(&guest));
 	CHECK_EQ(0, read_trace(&guest));
 	CHECK_EQ(0, collect(&guest));
-	tell_all(&guest);
-	CHECK_EQ(0, tcdrain(guest.port));
+	print_all(&guest);
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The same retries on three event loops: epoll and read(), a read on io_uring, and Python's asyncio,
- * to which the device is a file descriptor and nothing else. All give the same.
+ * The same retries on three event loops: epoll and read(), a read on io_uring, and Python's
+ * asyncio, to which the device is a file descriptor and nothing else. All give the same.
  */
 #include "harness.h"
 #include "queued.h"

@@ -591,8 +591,9 @@ struct kretry_batch {
  * with -ECANCELED if it was cancelled or the file or the ring let go of it. The last two cost no
  * token. Any other error came before anything was decided. After 0 the attempt starts now: set
  * deadline_ns to the time then where the policy judges slow calls, since a paced attempt, or one
- * that waited for the breaker, starts later than written. After an error at the deadline attempt is
- * one too high, should the op be used again.
+ * that waited for the breaker, starts later than written. One that has become a probe does not have
+ * PROBE in its flags; its report gives the probe back all the same. After an error at the deadline
+ * attempt is one too high, should the op be used again.
  */
 struct kretry_uring {
 	__aligned_u64	ops;

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """The checks of the storm's data: each can fail."""
 
+import methods
 from data import UTOK
 from verdict import HOST_ROWS, compare
 
 # What is still under way when a run ends is not all in its records.
 UNFINISHED_NS = 10**9
 SERVER_LATE_NS = 20 * 10**6
-
-
-def _name(run):
-    return f"{run.row}, seed {run.seed}"
+# How long after its slot a client starts: much less than the spacing.
+PACED_LATE_NS = 10 * 10**6
 
 
 # -------- the data tell one story --------
@@ -20,20 +19,29 @@ def _over_served(run):
     for r in run.requests.values():
         if r.server_answer == "served":
             counts[r.arrival_ns // setup.bin_ns] = counts.get(r.arrival_ns // setup.bin_ns, 0) + 1
-    return [f"{_name(run)}: {count} served in the bin at {bin_ * setup.bin_ns / 1e9:g} s"
+    return [f"{run.name}: {count} served in the bin at {bin_ * setup.bin_ns / 1e9:g} s"
             for bin_, count in counts.items() if count > setup.capacity]
 
 
 def _early(run):
-    return [f"{_name(run)}: client {r.client} started {r.deadline_ns - r.start_ns} ns early"
-            for r in run.attempts() if r.start_ns < r.deadline_ns]
+    """Deadline and delay are told by the policy; the report that the delay began with came after the end."""
+    deadlines = [(r, r.deadline_ns) for r in run.attempts()]
+    delays = [(r, before.end_ns + r.delay_ns) for before, r in run.retries()]
+    return [f"{run.name}: client {r.client} started {due - r.start_ns} ns early"
+            for r, due in deadlines + delays if r.start_ns < due]
+
+
+def _early_at_server(run):
+    return [f"{run.name}: client {r.client}, call {r.call}, attempt {r.attempt} arrived at {r.arrival_ns} ns"
+            for r in run.requests.values() if None not in (r.arrival_ns, r.deadline_ns) and
+            r.arrival_ns < r.deadline_ns]
 
 
 def _disagree(run):
     """Client and server tell the same story, but for what was under way when the run ended."""
     same = {("served", "served"), ("throttled", "throttled"), ("held", "reset"), ("", "refused")}
     last = run.window_ns - UNFINISHED_NS
-    return [f"{_name(run)}: client {r.client}, call {r.call}, attempt {r.attempt}: "
+    return [f"{run.name}: client {r.client}, call {r.call}, attempt {r.attempt}: "
             f"the server says '{r.server_answer}', the client '{r.answer}'"
             for r in run.requests.values()
             if r.time_ns < last and (r.server_answer, r.answer) not in same]
@@ -41,17 +49,17 @@ def _disagree(run):
 
 def _not_reset(run):
     count = sum(r.answer == "reset" for r in run.requests.values())
-    return [] if count == run.setup.clients else [f"{_name(run)}: {count} calls were reset"]
+    return [] if count == run.setup.clients else [f"{run.name}: {count} calls were reset"]
 
 
 def _late_server(run):
     late = max(run.reset_ns, run.up_ns - run.setup.outage_ns)
     return [] if 0 <= late < SERVER_LATE_NS else [
-        f"{_name(run)}: reset at {run.reset_ns} ns, up at {run.up_ns} ns"]
+        f"{run.name}: reset at {run.reset_ns} ns, up at {run.up_ns} ns"]
 
 
 def _unserved(rows):
-    return [f"{row.name}, seed {run.seed}: not every client succeeded within {run.window_ns / 1e9:g} s"
+    return [f"{run.name}: not every client succeeded within {run.window_ns / 1e9:g} s"
             for row in rows for run, m in zip(row.runs, row.metrics) if m.all_served_ns is None]
 
 
@@ -71,13 +79,13 @@ def _over_budget(run):
         refilled = limits.refill_utok_per_s * (r.start_ns - attempts[0].start_ns) // 10**9
         allowed = limits.capacity_utok + limits.deposit_utok * begun + refilled
         if retries * UTOK > allowed:
-            return [f"{_name(run)}: {retries} retries at {r.start_ns / 1e9:.3f} s, {allowed / UTOK:.1f} allowed"]
+            return [f"{run.name}: {retries} retries at {r.start_ns / 1e9:.3f} s, {allowed / UTOK:.1f} allowed"]
     return []
 
 
 def _probes_at_once(run):
     probes = run.probes()
-    return [f"{_name(run)}: two probes at {b.start_ns / 1e9:.3f} s" for a, b in zip(probes, probes[1:])
+    return [f"{run.name}: two probes at {b.start_ns / 1e9:.3f} s" for a, b in zip(probes, probes[1:])
             if b.start_ns < a.end_ns]
 
 
@@ -85,15 +93,29 @@ def _probes_without_period(run):
     """A probe's result ends its half-open period, so the next one comes an open time later."""
     probes = run.probes()
     if not probes:
-        return [f"{_name(run)}: no probe at all"]
-    return [f"{_name(run)}: probes at {a.start_ns / 1e9:.3f} s and {b.start_ns / 1e9:.3f} s"
+        return [f"{run.name}: no probe at all"]
+    return [f"{run.name}: probes at {a.start_ns / 1e9:.3f} s and {b.start_ns / 1e9:.3f} s"
             for a, b in zip(probes, probes[1:]) if b.start_ns < a.end_ns + run.limits.open_ns]
 
 
 def _bins_over(run):
     setup, bins = run.setup, run.bins()
-    return [f"{_name(run)}: {count} requests in the bin at {i * setup.bin_ns / 1e9:g} s"
+    return [f"{run.name}: {count} requests in the bin at {i * setup.bin_ns / 1e9:g} s"
             for i, count in enumerate(bins) if i >= setup.outage_bins and count > setup.capacity + 1]
+
+
+def _too_close(run):
+    """
+    Slots are the spacing apart, and an attempt may start late, but not before its slot: so none comes
+    much sooner after any one before it than there are slots from that one to it.
+    """
+    pace, latest = run.limits.pace_ns, None
+    for index, r in enumerate(run.attempts()):
+        slot = r.start_ns - index * pace
+        if latest is not None and slot < latest - PACED_LATE_NS:
+            return [f"{run.name}: client {r.client} started {latest - slot} ns too soon at {r.start_ns / 1e9:.3f} s"]
+        latest = slot if latest is None else max(latest, slot)
+    return []
 
 
 def _each(find, runs):
@@ -102,7 +124,7 @@ def _each(find, runs):
 
 def _none_holds(find, runs):
     """Wrong where @find finds nothing wrong: what each process keeps to, the host does not."""
-    return [f"{_name(run)}: the host keeps to it all the same" for run in runs if not find(run)]
+    return [f"{run.name}: the host keeps to it all the same" for run in runs if not find(run)]
 
 
 def _shared_checks(runs):
@@ -115,6 +137,7 @@ def _shared_checks(runs):
              ("breaker_host_wide_one_probe_at_a_time", _each, _probes_at_once, are("open_ns", 1)),
              ("breaker_host_wide_one_probe_per_half_open", _each, _probes_without_period, are("open_ns", 1)),
              ("breaker_per_process_exceeds_that", _none_holds, _probes_without_period, are("open_ns", 0)),
+             ("pacing_attempts_one_spacing_apart", _each, _too_close, are("pace_ns", 1)),
              ("pacing_bins_after_outage_at_most_one_over", _each, _bins_over, are("pace_ns", 1)))
     yield from ((f"storm.{name}", judge(find, some)) for name, judge, find, some in found if some)
 
@@ -126,15 +149,17 @@ def _missing(rows):
     return [f"these are missing: {', '.join(sorted(missing))}"] if missing else []
 
 
-def checks(rows):
+def checks(storm):
     """Pairs of a name and what is wrong, an empty list if nothing is."""
-    runs, c = [run for row in rows for run in row.runs], compare(rows)
+    rows, runs, c = storm.rows, storm.runs, compare(storm.rows)
     each = (("storm.outage_held_calls_reset_together", _not_reset), ("storm.outage_times_as_stated", _late_server),
             ("storm.server_capacity_never_exceeded", _over_served), ("storm.attempts_never_before_deadline", _early),
+            ("storm.attempts_reach_server_after_deadline", _early_at_server),
             ("storm.records_client_and_server_agree", _disagree))
     yield from ((name, _each(find, runs)) for name, find in each)
-    yield "storm.recovery_every_client_served", _unserved(rows)
+    yield "storm.recovery_every_client_served", _each(_unserved, storm.by_method.values())
     yield from _shared_checks(runs)
+    yield from methods.checks(storm)
     if c is None or _missing(rows):
         yield "storm.rows_all_present", _missing(rows) or ["fixed, exponential and jitter are to be compared"]
         return
@@ -148,9 +173,9 @@ def checks(rows):
     yield bound("storm.jitter_fewest_requests", c["fewest"], "another policy sent as few or fewer")
 
 
-def ktap(rows):
+def ktap(storm):
     """The lines, and whether all passed."""
-    results = list(checks(rows))
+    results = list(checks(storm))
     lines = ["KTAP version 1", f"1..{len(results)}"]
     for index, (name, wrong) in enumerate(results, 1):
         lines += [f"# {text}" for text in wrong[:5]]

@@ -125,6 +125,39 @@ static void on_cqe(const struct io_uring_cqe *cqe, void *arg)
 		on_answer(c);
 }
 
+/* Of the policy or, with @flags, of the key. */
+static struct kretry_stat look(struct client *c, uint32_t flags)
+{
+	struct kretry_stat stat = {
+		.policy = c->policy,
+		.flags = flags,
+		.key = flags ? c->run->port : 0,
+	};
+
+	storm_check(kretry_stat(c->kretry, &stat), "client: kretry_stat");
+	return stat;
+}
+
+/*
+ * The op of a WAIT is written when the wait begins, and the attempt turns into a probe at its end.
+ * But the breaker has one probe in a half-open period, and that admits no other attempt.
+ */
+static bool is_probe(struct client *c, const struct kretry_op *op)
+{
+	if (c->run->method != KRETRY_METHOD_WAIT || !c->run->row->policy.breaker.probes)
+		return op->flags & KRETRY_OP_PROBE;
+	return look(c, KRETRY_SCOPE_KEY).leases > 0;
+}
+
+static void check_method(struct client *c)
+{
+	c->log->method = (uint8_t)kretry_sched_method(c->sched);
+	if (c->log->method != c->run->method)
+		storm_die("client: it sleeps by %s, not by %s: %s",
+			  storm_method_name(c->log->method), storm_method_name(c->run->method),
+			  kretry_sched_reason(c->sched));
+}
+
 static void on_attempt(struct kretry_task *task, void *arg)
 {
 	const struct kretry_op *op = kretry_task_op(task);
@@ -134,8 +167,11 @@ static void on_attempt(struct kretry_task *task, void *arg)
 	c->task = task;
 	c->record.time_ns = kretry_now(CLOCK_MONOTONIC);
 	c->record.deadline_ns = op->deadline_ns;
-	c->record.probe = !!(op->flags & KRETRY_OP_PROBE);
+	c->record.delay_ns = op->delay_ns;
+	c->record.probe = is_probe(c, op);
+	c->record.begun = (uint32_t)look(c, 0).events[KRETRY_EVENT_BEGIN];
 	c->record.request.attempt = op->attempt;
+	check_method(c);
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
 		storm_die("client: socket: %s", strerror(errno));
@@ -205,10 +241,12 @@ static void prepare(struct client *c)
 
 	storm_check(kretry_open(&c->kretry, NULL, c->run->open_flags),
 		    "cannot open " KRETRY_DEVICE);
-	storm_row_policy(c->run->row, c->run->seed, &policy);
+	storm_run_policy(c->run, &policy);
 	storm_check(kretry_policy_create(c->kretry, &policy), "cannot register the policy");
 	c->policy = policy.id;
 	storm_check(kretry_sched_init(&c->sched, c->kretry, NULL, 1), "client: kretry_sched_init");
+	storm_check(kretry_sched_set_method(c->sched, c->run->method),
+		    "client: kretry_sched_set_method");
 	c->run->backend = (uint8_t)kretry_backend(c->kretry);
 }
 

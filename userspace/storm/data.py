@@ -5,7 +5,7 @@ import csv
 import statistics
 from dataclasses import dataclass, field
 
-VERSION = 2
+VERSION = 3
 UTOK = 10**6
 
 
@@ -45,9 +45,11 @@ class Request:
     attempt: int
     start_ns: int | None = None
     deadline_ns: int | None = None
+    delay_ns: int = 0
     end_ns: int | None = None
     answer: str = ""
     probe: int = 0
+    begun: int = 0
     arrival_ns: int | None = None
     server_answer: str = ""
 
@@ -65,6 +67,7 @@ class Request:
 class Run:
     setup: Setup
     row: str
+    method: str
     seed: int
     label: str
     backend: str
@@ -76,12 +79,29 @@ class Run:
     complete: bool = False
     requests: dict = field(default_factory=dict)
     stops: list = field(default_factory=list)
+    methods: dict = field(default_factory=dict)
 
     def request(self, client, call, attempt):
         key = (client, call, attempt)
         if key not in self.requests:
             self.requests[key] = Request(*key)
         return self.requests[key]
+
+    @property
+    def name(self):
+        return f"{self.row}, seed {self.seed}, {self.method}"
+
+    @property
+    def is_plain(self):
+        """A retry starts when its delay has passed, and nothing else makes it wait."""
+        return not self.limits.open_ns and not self.limits.pace_ns
+
+    def retries(self):
+        """Pairs of an attempt and the retry that followed, both known to the client."""
+        for (client, call, attempt), r in self.requests.items():
+            before = self.requests.get((client, call, attempt - 1))
+            if before and r.start_ns is not None and before.end_ns is not None:
+                yield before, r
 
     def after_t0(self):
         """Every request from T0 to the end of the window, in order."""
@@ -107,15 +127,18 @@ class Run:
 def _take(run, kind, fields):
     if kind == "end":
         if int(fields[0]) != run.lines:
-            raise BadData(f"run {run.row}, seed {run.seed}: {fields[0]} lines were written, {run.lines} are here")
+            raise BadData(f"run {run.name}: {fields[0]} lines were written, {run.lines} are here")
         run.complete = True
         return
     run.lines += 1
+    if kind == "method":
+        run.methods[int(fields[0])] = fields[1]
+        return
     numbers = [int(text) for text in fields[:3]]
     if kind == "client":
         r = run.request(*numbers)
-        r.start_ns, r.deadline_ns, r.end_ns = (int(text) for text in fields[3:6])
-        r.answer, r.probe = fields[6], int(fields[7])
+        r.start_ns, r.deadline_ns, r.delay_ns, r.end_ns = (int(text) for text in fields[3:7])
+        r.answer, r.probe, r.begun = fields[7], int(fields[8]), int(fields[9])
     elif kind == "server":
         r = run.request(*numbers)
         r.arrival_ns, r.server_answer = int(fields[3]), fields[4]
@@ -131,32 +154,32 @@ def _feed(state, fields):
         if int(fields[1]) != VERSION:
             raise BadData(f"this is version {fields[1]} of the raw data, not {VERSION}")
         state["setup"] = Setup(*(int(text) for text in fields[2:]))
+    elif kind == "lacks":
+        state["lacking"][fields[1]] = fields[2]
     elif kind == "run":
-        seed, numbers = int(fields[2]), [int(text) for text in fields[5:]]
-        run = Run(state["setup"], fields[1], seed, fields[3], fields[4], *numbers[:3], Limits(*numbers[3:]))
-        state["runs"][run.row, seed] = run
+        numbers = [int(text) for text in fields[6:]]
+        state["run"] = Run(state["setup"], *fields[1:3], int(fields[3]), *fields[4:6], *numbers[:3],
+                           Limits(*numbers[3:]))
+        state["runs"].append(state["run"])
     elif kind == "done":
         state["done"] = int(fields[1])
     else:
-        _take(state["runs"][fields[1], int(fields[2])], kind, fields[3:])
+        _take(state["run"], kind, fields[1:])
 
 
 def read(path):
-    """Returns the runs by row, each row a list in the order of the seeds."""
-    state = {"runs": {}}
+    """Returns all there is to be shown and judged."""
+    state = {"runs": [], "lacking": {}}
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             try:
                 _feed(state, line.rstrip("\r\n").split(";"))
             except (KeyError, IndexError, TypeError, ValueError) as error:
                 raise BadData(f"{path}:{number}: {error}") from error
-    runs = state["runs"].values()
+    runs = state["runs"]
     if not runs or state.get("done") != len(runs) or not all(run.complete for run in runs):
         raise BadData(f"{path}: the data ends too early: run the storm again")
-    rows = {}
-    for run in runs:
-        rows.setdefault(run.row, []).append(run)
-    return rows
+    return Storm(runs, state["lacking"])
 
 
 # Over this long after the reset requests are compared with the operations they were for.
@@ -248,17 +271,30 @@ class Row:
         return min(zip(self.runs, self.metrics), key=distance)
 
 
-def rows_of(runs_by_row):
-    return [Row(name, runs[0].label, runs, [measure(run) for run in runs])
-            for name, runs in runs_by_row.items()]
+class Storm:
+    """The rows by the method of waiting, each with its runs in the order of the seeds."""
+
+    def __init__(self, runs, lacking):
+        self.runs = runs
+        self.lacking = lacking      # methods that are not offered, and why
+        found = {}
+        for run in runs:
+            found.setdefault(run.method, {}).setdefault(run.row, []).append(run)
+        self.by_method = {method: [Row(name, own[0].label, own, [measure(run) for run in own])
+                                   for name, own in rows.items()] for method, rows in found.items()}
+
+    @property
+    def rows(self):
+        """By the method that came first."""
+        return next(iter(self.by_method.values()))
 
 
-def write_csv(rows, path):
+def write_csv(runs, path):
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["strategy", "seed", "client", "call", "attempt", "deadline_ns", "start_ns",
-                         "arrival_ns", "end_ns", "server_answer", "client_answer", "probe"])
-        for run in (run for row in rows for run in row.runs):
+        writer.writerow(["strategy", "method", "seed", "client", "call", "attempt", "delay_ns", "deadline_ns",
+                         "start_ns", "arrival_ns", "end_ns", "server_answer", "client_answer", "probe"])
+        for run in runs:
             for r in sorted(run.requests.values(), key=lambda r: (r.time_ns, r.client)):
-                writer.writerow([run.row, run.seed, r.client, r.call, r.attempt, r.deadline_ns, r.start_ns,
-                                 r.arrival_ns, r.end_ns, r.server_answer, r.answer, r.probe])
+                writer.writerow([run.row, run.method, run.seed, r.client, r.call, r.attempt, r.delay_ns, r.deadline_ns,
+                                 r.start_ns, r.arrival_ns, r.end_ns, r.server_answer, r.answer, r.probe])

@@ -121,10 +121,11 @@ const struct storm_row *storm_rows(size_t *count)
 	return rows;
 }
 
-void storm_row_policy(const struct storm_row *row, uint64_t seed, struct kretry_policy *policy)
+void storm_run_policy(const struct storm_run *run, struct kretry_policy *policy)
 {
-	*policy = row->policy;
-	if (row->host_wide)
-		snprintf((char *)policy->name, sizeof(policy->name), "storm-%s-%llu", row->name,
-			 (unsigned long long)seed);
+	*policy = run->row->policy;
+	if (run->row->host_wide)
+		snprintf((char *)policy->name, sizeof(policy->name), "storm-%s-%s-%llu",
+			 run->row->name, storm_method_name(run->method),
+			 (unsigned long long)run->seed);
 }

@@ -15,8 +15,10 @@
 struct options {
 	const char *rows;
 	const char *data;
+	enum kretry_method method;
 	uint64_t seed;
 	uint64_t seeds;
+	uint64_t others;
 	uint64_t window_s;
 	unsigned int open_flags;
 };
@@ -28,6 +30,9 @@ static const char usage[] =
 	"  --rows A,B     only these policies, or \"list\" for their names (default: all)\n"
 	"  --seed N       first seed of the think times (default: 1)\n"
 	"  --seeds N      runs of each policy, with seeds N, N+1, ... (default: 5)\n"
+	"  --wait METHOD  how the clients sleep to a deadline: timeout, queue or wait\n"
+	"                 (default: best, which is wait where the kernel offers that)\n"
+	"  --others N     also N runs of each policy by each other method (default: 0)\n"
 	"  --window S     seconds to watch after the outage has begun (default: 45)\n"
 	"  --data FILE    where to write the raw data (default: storm.raw)\n"
 	"  --module       fail where " KRETRY_DEVICE " cannot be used\n"
@@ -81,10 +86,23 @@ static uint64_t parse_number(const char *option, const char *text, uint64_t min,
 	return value;
 }
 
+static enum kretry_method parse_method(const char *text)
+{
+	unsigned int method;
+
+	for (method = 0; method < STORM_METHODS; method++)
+		if (!strcmp(text, storm_method_name(method)))
+			return method;
+	fprintf(stderr, "storm: --wait takes best, timeout, queue or wait, not '%s'\n", text);
+	exit(2);
+}
+
 static const struct option longs[] = {
 	{ "rows", required_argument, NULL, 'r' },
 	{ "seed", required_argument, NULL, 's' },
 	{ "seeds", required_argument, NULL, 'n' },
+	{ "wait", required_argument, NULL, 'b' },
+	{ "others", required_argument, NULL, 'o' },
 	{ "window", required_argument, NULL, 'w' },
 	{ "data", required_argument, NULL, 'd' },
 	{ "module", no_argument, NULL, 'm' },
@@ -104,6 +122,10 @@ static void parse_options(struct options *o, int argc, char **argv)
 			o->seed = parse_number("seed", optarg, 1, 1000000);
 		else if (c == 'n')
 			o->seeds = parse_number("seeds", optarg, 1, 1000);
+		else if (c == 'b')
+			o->method = parse_method(optarg);
+		else if (c == 'o')
+			o->others = parse_number("others", optarg, 0, 1000);
 		else if (c == 'w')
 			o->window_s = parse_number("window", optarg, 5, 3600);
 		else if (c == 'd')
@@ -189,7 +211,8 @@ static void init_log(struct storm_log *log, struct storm_record **records, size_
 	*records += size;
 }
 
-static void run_once(const struct options *o, const struct storm_row *row, uint64_t seed, FILE *out)
+static void run_once(const struct options *o, const struct storm_row *row,
+		     enum kretry_method method, uint64_t seed, FILE *out)
 {
 	const size_t records = STORM_SERVER_RECORDS + STORM_CLIENTS * STORM_CLIENT_RECORDS;
 	struct storm_run *run = map_shared(sizeof(*run));
@@ -197,6 +220,7 @@ static void run_once(const struct options *o, const struct storm_row *row, uint6
 	unsigned int i;
 
 	run->row = row;
+	run->method = method;
 	run->seed = seed;
 	run->window_ns = o->window_s * NS_PER_S;
 	run->open_flags = o->open_flags;
@@ -206,21 +230,65 @@ static void run_once(const struct options *o, const struct storm_row *row, uint6
 	storm_run(run);
 	storm_emit_run(out, run);
 	flush_data(out, o->data);
-	printf("  %s, seed %llu: %zu requests reached the server, decided by the %s\n", row->label,
-	       (unsigned long long)seed, run->server.count,
+	printf("  %s, seed %llu, %s: %zu requests reached the server, decided by the %s\n",
+	       row->label, (unsigned long long)seed, storm_method_name(method), run->server.count,
 	       run->backend == KRETRY_BACKEND_MODULE ? "module" : "process");
 	munmap(memory, records * sizeof(*memory));
 	munmap(run, sizeof(*run));
+}
+
+/* Runs of each selected row by one method. */
+static unsigned int run_rows(const struct options *o, const bool *selected,
+			     enum kretry_method method, uint64_t seeds, FILE *out)
+{
+	const struct storm_row *rows;
+	unsigned int runs = 0;
+	size_t i, count;
+	uint64_t n;
+
+	rows = storm_rows(&count);
+	for (i = 0; i < count; i++)
+		for (n = 0; selected[i] && n < seeds; n++, runs++)
+			run_once(o, &rows[i], method, o->seed + n, out);
+	return runs;
+}
+
+static unsigned int run_others(const struct options *o, const bool *selected, FILE *out)
+{
+	char reason[STORM_REASON_MAX];
+	unsigned int method, runs = 0;
+
+	for (method = KRETRY_METHOD_TIMEOUT; o->others && method < STORM_METHODS; method++) {
+		if (method == o->method)
+			continue;
+		if (storm_method(o->open_flags, method, reason) >= 0) {
+			runs += run_rows(o, selected, method, o->others, out);
+			continue;
+		}
+		printf("  no runs by %s: %s\n", storm_method_name(method), reason);
+		storm_emit_lack(out, method, reason);
+	}
+	return runs;
+}
+
+static void choose_method(struct options *o)
+{
+	char reason[STORM_REASON_MAX];
+	int ret = storm_method(o->open_flags, o->method, reason);
+
+	if (ret < 0) {
+		fprintf(stderr, "storm: --wait %s cannot be had here: %s\n",
+			storm_method_name(o->method), reason);
+		exit(2);
+	}
+	o->method = (enum kretry_method)ret;
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = { .data = "storm.raw", .seed = 1, .seeds = 5, .window_s = 45 };
 	bool selected[STORM_MAX_ROWS] = { false };
-	const struct storm_row *rows;
-	unsigned int runs = 0;
-	size_t i, count;
-	uint64_t n;
+	unsigned int runs;
 	FILE *out;
 
 	parse_options(&o, argc, argv);
@@ -229,14 +297,13 @@ int main(int argc, char **argv)
 	select_rows(o.rows, selected);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	check_device(o.open_flags);
-	rows = storm_rows(&count);
+	choose_method(&o);
 	out = fopen(o.data, "w");
 	if (!out)
 		storm_die("cannot write %s: %s", o.data, strerror(errno));
 	storm_emit_head(out);
-	for (i = 0; i < count; i++)
-		for (n = 0; selected[i] && n < o.seeds; n++, runs++)
-			run_once(&o, &rows[i], o.seed + n, out);
+	runs = run_rows(&o, selected, o.method, o.seeds, out);
+	runs += run_others(&o, selected, out);
 	storm_emit_tail(out, runs);
 	flush_data(out, o.data);
 	return 0;

@@ -35,9 +35,6 @@ struct storm_row {
 
 const struct storm_row *storm_rows(size_t *count);
 
-/* The policy one client registers. Each run has names of its own: nothing lingers into the next. */
-void storm_row_policy(const struct storm_row *row, uint64_t seed, struct kretry_policy *policy);
-
 enum storm_answer {
 	STORM_NO_ANSWER,	/* never sent, never recorded */
 	STORM_SERVED,		/* server: within its capacity; client: success */
@@ -61,11 +58,13 @@ struct storm_request {
 struct storm_record {
 	uint64_t time_ns;	/* client: the attempt's start; server: the request's arrival */
 	uint64_t deadline_ns;	/* client: what the policy said; server: 0 */
+	uint64_t delay_ns;	/* likewise: of the retry that this is */
 	uint64_t end_ns;	/* client: the answer was there; server: 0 */
 	struct storm_request request;
 	uint8_t answer;
 	uint8_t verdict;	/* with STORM_GAVE_UP */
 	uint8_t probe;
+	uint32_t begun;		/* client: attempts the policy has admitted by BEGIN so far */
 };
 
 /* Written by one process, read by the parent when that process is gone. */
@@ -73,11 +72,13 @@ struct storm_log {
 	size_t count;
 	size_t size;
 	bool lost;
+	uint8_t method;		/* client: what its scheduler says it sleeps by */
 	struct storm_record *records;
 };
 
 struct storm_run {
 	const struct storm_row *row;
+	enum kretry_method method;	/* never BEST */
 	uint64_t seed;
 	uint64_t window_ns;
 	unsigned int open_flags;	/* of kretry_open() */
@@ -96,19 +97,33 @@ struct storm_run {
 	struct storm_log clients[STORM_CLIENTS];
 };
 
+/* The policy one client registers. Each run has names of its own: nothing lingers into the next. */
+void storm_run_policy(const struct storm_run *run, struct kretry_policy *policy);
+
 void storm_server(struct storm_run *run) __attribute__((noreturn));
 void storm_client(struct storm_run *run, unsigned int id) __attribute__((noreturn));
 
-/* Do one run: @run has row, seed, window_ns and open_flags, in memory shared with children. */
+/* Do one run: @run has all up to open_flags, in memory shared with children. */
 void storm_run(struct storm_run *run);
 
 void storm_log(struct storm_log *log, const struct storm_record *record);
 void storm_ready(const struct storm_run *run);
+/*
+ * The methods of waiting. storm_method() returns which one @wanted is here, or -EOPNOTSUPP with a
+ * reason for a person.
+ */
+#define STORM_METHODS		(KRETRY_METHOD_WAIT + 1)
+#define STORM_REASON_MAX	512
+
+const char *storm_method_name(enum kretry_method method);
+int storm_method(unsigned int open_flags, enum kretry_method wanted, char *reason);
+
 void storm_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void storm_check(int ret, const char *what);
 
 /* The raw data: text lines, times in ns relative to the start of the outage. */
 void storm_emit_head(FILE *out);
+void storm_emit_lack(FILE *out, enum kretry_method method, const char *reason);
 void storm_emit_run(FILE *out, const struct storm_run *run);
 void storm_emit_tail(FILE *out, unsigned int runs);
 

@@ -7,60 +7,9 @@
 #include "lease.h"
 #include "policy.h"
 #include "trace.h"
+#include "visit.h"
 
 /* -------- what the key shares -------- */
-
-/**
- * struct kretry_visit - a key, locked and brought up to date
- * @policy:	whose it is
- * @key:	the key
- * @before:	its state when it was found
- * @reopened:	it has been open since, and is half-open again
- */
-struct kretry_visit {
-	struct kretry_policy_node *policy;
-	struct kretry_key *key;
-	u8 before;
-	bool reopened;
-};
-
-static __always_inline void kretry_visit_begin(struct kretry_visit *visit,
-					       struct kretry_policy_node *policy,
-					       struct kretry_key *key, u64 *now)
-{
-	visit->policy = policy;
-	visit->key = key;
-	visit->before = key->shared.state;
-	visit->reopened = false;
-	kretry_shared_advance(&policy->params, &key->shared, *now);
-	*now = max(*now, key->shared.touched_ns);
-}
-
-/* Each change of state has a generation of its own, from the start on. */
-static __always_inline void kretry_visit_stamp(struct kretry_visit *visit)
-{
-	if (!visit->key->shared.generation)
-		visit->key->shared.generation = kretry_policy_generation(visit->policy);
-}
-
-static __always_inline void kretry_visit_end(struct kretry_visit *visit)
-{
-	struct kretry_policy_node *policy = visit->policy;
-	u64 id = visit->key->id;
-	u8 after;
-
-	kretry_visit_stamp(visit);
-	after = visit->key->shared.state;
-	kretry_key_unlock(visit->key);
-	if (visit->reopened) {
-		kretry_policy_changed(policy, KRETRY_OPEN);
-		kretry_policy_changed(policy, KRETRY_HALF_OPEN);
-	}
-	if (visit->before != after) {
-		trace_kretry_transition(&policy->params, id, visit->before, after);
-		kretry_policy_changed(policy, after);
-	}
-}
 
 /* While closed and not ramping a BEGIN has no use for a number. */
 static bool kretry_answer_needs_draw(const struct kretry_policy *p, const struct kretry_shared *s,
@@ -279,7 +228,8 @@ static __always_inline struct kretry_handle *kretry_answer_handle(struct kretry_
 	return caller->handle;
 }
 
-int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kretry_queued *queued)
+static __always_inline int kretry_answer_op(struct kretry_caller *caller, struct kretry_op *op,
+					    struct kretry_queued *queued)
 {
 	struct kretry_handle *handle = kretry_answer_handle(caller, op->policy);
 	u64 start = op->start_ns, deadline = op->deadline_ns;
@@ -313,6 +263,41 @@ int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kre
 	return 0;
 }
 
+int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kretry_queued *queued)
+{
+	int err;
+
+	rcu_read_lock();
+	err = kretry_answer_op(caller, op, queued);
+	rcu_read_unlock();
+	return err;
+}
+
+/* A malformed op says so itself. */
+static void kretry_answer_error(struct kretry_op *op, int err)
+{
+	op->verdict = KRETRY_ERROR;
+	op->flags = (op->flags & KRETRY_OP_IN_MASK) | -err << 8;
+}
+
+void kretry_answer_all(struct kretry_caller *caller, struct kretry_op *ops, u32 count,
+		       struct kretry_queued **places)
+{
+	u32 i;
+	int err;
+
+	kretry_caller_tick(caller);
+	rcu_read_lock();
+	for (i = 0; i < count; i++) {
+		err = places ? PTR_ERR_OR_ZERO(places[i]) : 0;
+		if (!err)
+			err = kretry_answer_op(caller, &ops[i], places ? places[i] : NULL);
+		if (err)
+			kretry_answer_error(&ops[i], err);
+	}
+	rcu_read_unlock();
+}
+
 int kretry_answer_due(struct kretry_caller *caller, struct kretry_queued *queued,
 		      struct kretry_op *op, u64 *now)
 {
@@ -325,63 +310,4 @@ int kretry_answer_due(struct kretry_caller *caller, struct kretry_queued *queued
 	err = kretry_answer_decide(caller, queued->handle, op, &call, queued);
 	*now = call.now;
 	return err;
-}
-
-/* The charge goes back to the key that made it, which may be the overflow key. */
-static u64 kretry_answer_give_back(struct kretry_queued *queued, struct kretry_op *op)
-{
-	struct kretry_policy_node *policy = queued->handle->policy;
-	const struct kretry_policy *p = &policy->params;
-	u64 now = kretry_clock_now(p->clockid), returned;
-	struct kretry_visit visit;
-	struct kretry_key *key;
-
-	if (queued->overflow)
-		key = kretry_key_lock_overflow(&policy->table);
-	else
-		key = kretry_key_lock(&policy->table, p, queued->key, now);
-	kretry_visit_begin(&visit, policy, key, &now);
-	returned = kretry_grant_undo(&queued->grant, p, &key->shared, op, now);
-	if (queued->counted)
-		key->waiters--;
-	queued->counted = false;
-	kretry_visit_end(&visit);
-	return returned;
-}
-
-/* A probe that was given but not made. */
-static void kretry_answer_unlease(struct kretry_queued *queued)
-{
-	struct kretry_policy_node *policy = queued->handle->policy;
-	const struct kretry_policy *p = &policy->params;
-	struct kretry_key *key;
-
-	if (queued->flags & KRETRY_OP_SHARED_KEY)
-		key = kretry_key_lock_overflow(&policy->table);
-	else
-		key = kretry_key_lock(&policy->table, p, queued->key,
-				      kretry_clock_now(p->clockid));
-	kretry_lease_take(queued->handle->kf, key, queued->generation);
-	kretry_key_unlock(key);
-}
-
-void kretry_answer_undo(struct kretry_queued *queued, struct kretry_op *op)
-{
-	struct kretry_policy_node *policy = queued->handle->policy;
-	u64 returned = 0;
-
-	kretry_queued_show(queued, op);
-	if (policy->is_shared) {
-		rcu_read_lock();
-		if (queued->flags & KRETRY_OP_PROBE)
-			kretry_answer_unlease(queued);
-		returned = kretry_answer_give_back(queued, op);
-		rcu_read_unlock();
-	} else {
-		kretry_grant_undo(&queued->grant, &policy->params, NULL, op, 0);
-	}
-	if (returned)
-		this_cpu_add(policy->counts->returned, returned);
-	op->flags &= ~(KRETRY_OP_PROBE | KRETRY_OP_READMIT | KRETRY_OP_CLAMPED);
-	kretry_queued_note(queued, op);
 }

@@ -7,11 +7,18 @@
 #include "queue.h"
 
 /*
- * Decide @op, under RCU. With @queued, which is IDLE, an op that is to wait is RESERVED in it.
+ * Decide @op. With @queued, which is IDLE, an op that is to wait is RESERVED in it.
  * Otherwise it stays IDLE, but may have a handle, to be put outside RCU. On an error nothing has
  * changed.
  */
 int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kretry_queued *queued);
+
+/*
+ * The same for a chunk. @places has something IDLE, an error, or NULL for each op, or is NULL. An op
+ * that cannot be decided says so itself.
+ */
+void kretry_answer_all(struct kretry_caller *caller, struct kretry_op *ops, u32 count,
+		       struct kretry_queued **places);
 
 /*
  * The time of @queued has come: admit it as BEGIN would, into @op, in host time; *@now is when it

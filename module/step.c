@@ -44,27 +44,6 @@ static void kretry_step_finish(struct kretry_file *kf, struct kretry_queued **pl
 	kretry_queued_free(places, rest);
 }
 
-/* A malformed op says so itself. @places has one for each op that may be queued, else NULL. */
-static void kretry_step_chunk(struct kretry_caller *caller, struct kretry_op *ops, u32 count,
-			      struct kretry_queued **places)
-{
-	struct kretry_op *op, *end = ops + count;
-	int err;
-
-	kretry_caller_tick(caller);
-	rcu_read_lock();
-	for (op = ops; op < end; op++) {
-		err = places ? PTR_ERR_OR_ZERO(places[op - ops]) : 0;
-		if (!err)
-			err = kretry_answer(caller, op, places ? places[op - ops] : NULL);
-		if (!err)
-			continue;
-		op->verdict = KRETRY_ERROR;
-		op->flags = (op->flags & KRETRY_OP_IN_MASK) | -err << 8;
-	}
-	rcu_read_unlock();
-}
-
 /* Write a word of user memory as it is. */
 static bool kretry_step_touch(u64 __user *word)
 {
@@ -138,7 +117,7 @@ static noinline u32 kretry_step_queue_chunk(struct kretry_caller *caller,
 	u32 done;
 
 	kretry_step_places(caller->kf, count, queueing, places);
-	kretry_step_chunk(caller, ops, count, places);
+	kretry_answer_all(caller, ops, count, places);
 	done = kretry_step_write(uops, ops, count);
 	kretry_step_finish(caller->kf, places, count, done);
 	return done;
@@ -156,7 +135,7 @@ static u32 kretry_step_one_chunk(struct kretry_caller *caller, struct kretry_op 
 	queueing = kretry_step_queueing(ops, count);
 	if (queueing)
 		return kretry_step_queue_chunk(caller, uops, ops, count, queueing);
-	kretry_step_chunk(caller, ops, count, NULL);
+	kretry_answer_all(caller, ops, count, NULL);
 	return kretry_step_write(uops, ops, count);
 }
 
@@ -253,9 +232,7 @@ static noinline long kretry_step_queue(struct kretry_caller *caller, struct kret
 
 	if (!kretry_queued_alloc(&caller->kf->queue, &queued, 1))
 		return -ENOMEM;
-	rcu_read_lock();
 	err = kretry_answer(caller, op, queued);
-	rcu_read_unlock();
 	if (!err) {
 		told = kretry_step_store(op, uop);
 		err = told ? 0 : -EFAULT;
@@ -277,9 +254,7 @@ long kretry_step(struct kretry_file *kf, void __user *uarg)
 	kretry_caller_init(&caller, kf, false);
 	if (kretry_step_may_queue(&op))
 		return kretry_step_queue(&caller, &op, uop);
-	rcu_read_lock();
 	err = kretry_answer(&caller, &op, NULL);
-	rcu_read_unlock();
 	if (err)
 		return err;
 	return kretry_step_store(&op, uop) ? 0 : -EFAULT;

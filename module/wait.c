@@ -187,9 +187,7 @@ static int kretry_wait_answer(struct kretry_wait *wait, struct kretry_file *kf,
 	int err;
 
 	kretry_caller_init(&caller, kf, false);
-	rcu_read_lock();
 	err = kretry_answer(&caller, op, &wait->queued);
-	rcu_read_unlock();
 	if (err || kretry_step_store(op, uop))
 		return err;
 	if (wait->queued.phase == KRETRY_RESERVED)

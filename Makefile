@@ -68,15 +68,16 @@ selfcheck: deps ## tests of the VM harness itself: crashes, hangs, skips must fa
 check: deps ## everything: lint, unit, selftests on three kernels in both modes, storm, selfcheck
 	@$(VM)/check lint unit build selftest storm selfcheck
 
-demo: static ## the storm: 32 clients and one server in a VM, as a table and a chart (a minute)
+demo: static ## the storm: 32 clients and one server in a VM, as a table and a chart (3 minutes)
 	@$(VM)/fetch $(KERNEL)
 	@$(VM)/run --kernel $(KERNEL) --mode virtual --plan selftests/storm/plan \
-		--root "$(BUILD)/userspace/static" --data "$(BUILD)/storm.raw"
+		--root "$(BUILD)/userspace/static" --data "$(BUILD)/storm.raw" --timeout 1800
 	@userspace/storm/report "$(BUILD)/storm.raw" "$(BUILD)"
 
-bench: deps ## instructions per operation beside what they replace, and two CPUs (two minutes)
+bench: deps ## instructions per operation beside what they replace, and two CPUs (four minutes)
 	@$(MAKE) -s -C selftests/bench O="$(BUILD)/bench"
-	@$(VM)/run --kernel $(KERNEL) --mode virtual --bench --plan selftests/bench/plan \
+	@$(VM)/run --kernel $(KERNEL) --mode virtual --bench --memory 3072 \
+		--module-args max_queued=1048576 --plan selftests/bench/plan \
 		--root "$(BUILD)/bench/bin" --data "$(BUILD)/bench.raw"
 	@$(VM)/run --kernel $(KERNEL) --mode smp --plan selftests/bench/plan.smp \
 		--root "$(BUILD)/bench/bin" --data "$(BUILD)/bench-smp.raw"

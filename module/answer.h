@@ -14,8 +14,8 @@
 int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kretry_queued *queued);
 
 /*
- * The same for a chunk. @places has something IDLE, an error, or NULL for each op, or is NULL. An op
- * that cannot be decided says so itself.
+ * The same for a chunk. @places has something IDLE, an error, or NULL for each op, or is NULL. An
+ * op that cannot be decided says so itself.
  */
 void kretry_answer_all(struct kretry_caller *caller, struct kretry_op *ops, u32 count,
 		       struct kretry_queued **places);

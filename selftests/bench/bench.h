@@ -2,6 +2,9 @@
 #ifndef KRETRY_BENCH_H
 #define KRETRY_BENCH_H
 
+#include <stdbool.h>
+#include <stdio.h>
+
 #include <liburing.h>
 #include <linux/kretry.h>
 
@@ -46,10 +49,25 @@ unsigned int create_policy(const struct kretry_backoff *backoff, const struct sh
 void succeed(const struct bench *bench);
 unsigned int key_bytes(void);
 
+/* pending.c: beside many who wait */
+void run_pending(FILE *out);
+bool profile_pending(const char *name);
+
+/* memory.c: what that takes of memory */
+void run_memory(FILE *out);
+
 /* smp.c: the same on two CPUs */
 void run_smp(const char *path);
 
+/* late.c: how late one is woken there */
+void run_late(FILE *out);
+
+/* bench.c */
 void must(int ok, const char *what);
+__u64 now_ns(void);
+
+/* The profiler on the host waits for this address. */
+void profile_from_here(void);
 
 /* calls.c */
 void prepare_op(const struct bench *bench, struct kretry_op *op, unsigned int i);

@@ -53,14 +53,6 @@ static const struct kretry_backoff backoff = {
 	.multiplier_ppm = 2000000, .base_ns = BASE_NS, .cap_ns = CAP_NS,
 };
 
-static __u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 static void pin(unsigned int cpu)
 {
 	cpu_set_t set;
@@ -162,6 +154,7 @@ void run_smp(const char *path)
 			fprintf(out, " %llu", calls[i][round]);
 		fprintf(out, "\n");
 	}
+	run_late(out);
 	fprintf(out, "# end\n");
 	must(!fclose(out), path);
 }

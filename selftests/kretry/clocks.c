@@ -5,12 +5,7 @@
  */
 #include "harness.h"
 
-#include <sched.h>
 #include <signal.h>
-
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
 
 #define DAY	86400LL
 #define HOUR	3600LL
@@ -95,28 +90,6 @@ TEST_F(clocks, ten_thousand_waits_never_early)
 
 /* -------- the time of day -------- */
 
-static int move_time_of_day(int64_t seconds)
-{
-	struct timespec ts;
-
-	CHECK_EQ(0, clock_gettime(CLOCK_REALTIME, &ts));
-	ts.tv_sec += seconds;
-	CHECK_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
-	return 0;
-}
-
-static int jump_twice(void *arg)
-{
-	(void)arg;
-	kt_sleep(2 * SEC);
-	CHECK_EQ(0, move_time_of_day(DAY));
-	kt_sleep(3 * SEC);
-	CHECK_EQ(0, move_time_of_day(-2 * DAY));
-	kt_sleep(2 * SEC);
-	CHECK_EQ(0, move_time_of_day(DAY));
-	return 0;
-}
-
 TEST_F(clocks, time_of_day_jumps_during_a_wait_fires_on_time)
 {
 	struct kretry_policy policy;
@@ -133,7 +106,7 @@ TEST_F(clocks, time_of_day_jumps_during_a_wait_fires_on_time)
 		ASSERT_EQ(0, kt_step(self->fd, &op));
 		pid = fork();
 		if (!pid)
-			_exit(jump_twice(NULL));
+			_exit(kt_jump_time_of_day());
 		kt_sleep_until(clocks[i], op.deadline_ns);
 		late = kt_now(clocks[i]) - op.deadline_ns;
 		EXPECT_GT(50 * MSEC, late);
@@ -144,48 +117,23 @@ TEST_F(clocks, time_of_day_jumps_during_a_wait_fires_on_time)
 
 /* -------- time namespaces -------- */
 
-struct ns_test {
-	FIXTURE_DATA(clocks) *clocks;
-	int64_t offset;
-	int (*fn)(struct ns_test *test);
-};
-
-/* Needs a child: a new time namespace is entered by those born after. */
-static int run_in_namespace(void *arg)
+static int both_ways(FIXTURE_DATA(clocks) *self, int (*fn)(void *arg))
 {
-	struct ns_test *test = arg;
-	char offsets[128];
-	pid_t pid;
-
-	CHECK_EQ(0, unshare(CLONE_NEWTIME));
-	/* Not the same, so that no clock can be taken for the other. */
-	snprintf(offsets, sizeof(offsets), "monotonic %lld 0\nboottime %lld 500\n",
-		 (long long)test->offset, (long long)test->offset + 7);
-	CHECK_EQ(0, kt_write_file("/proc/self/timens_offsets", offsets));
-	pid = fork();
-	if (!pid)
-		_exit(test->fn(test));
-	return kt_wait(pid);
-}
-
-static int both_ways(FIXTURE_DATA(clocks) *self, int (*fn)(struct ns_test *test))
-{
-	struct ns_test forward = { self, DAY, fn }, back = { self, -HOUR, fn };
-
 	/* A clock cannot be set back to before it started. */
 	while (kt_now(CLOCK_MONOTONIC) < (HOUR + 60) * SEC)
 		kt_sleep_until(CLOCK_MONOTONIC, (HOUR + 61) * SEC);
-	CHECK_EQ(0, kt_child(run_in_namespace, &forward));
-	CHECK_EQ(0, kt_child(run_in_namespace, &back));
+	CHECK_EQ(0, kt_in_time_namespace(DAY, fn, self));
+	CHECK_EQ(0, kt_in_time_namespace(-HOUR, fn, self));
 	return 0;
 }
 
-static int ns_deadline(struct ns_test *test)
+static int ns_deadline(void *arg)
 {
+	FIXTURE_DATA(clocks) *self = arg;
 	int i;
 
 	for (i = 0; i < 2; i++)
-		CHECK_EQ(0, check_deadline(test->clocks->fd, test->clocks->policy[i], clocks[i],
+		CHECK_EQ(0, check_deadline(self->fd, self->policy[i], clocks[i],
 					   100 * MSEC));
 	return 0;
 }
@@ -195,15 +143,16 @@ TEST_F(clocks, namespace_deadline_on_its_clock)
 	EXPECT_EQ(0, both_ways(self, ns_deadline));
 }
 
-static int ns_batch(struct ns_test *test)
+static int ns_batch(void *arg)
 {
+	FIXTURE_DATA(clocks) *self = arg;
 	uint64_t before[2] = { kt_now(clocks[0]), kt_now(clocks[1]) };
 	struct kretry_op ops[100];
 	int i;
 
 	for (i = 0; i < 100; i++)
-		ops[i] = kt_op(test->clocks->policy[i % 2], KRETRY_EVENT_TRANSIENT);
-	CHECK_EQ(100, kt_batch(test->clocks->fd, ops, 100));
+		ops[i] = kt_op(self->policy[i % 2], KRETRY_EVENT_TRANSIENT);
+	CHECK_EQ(100, kt_batch(self->fd, ops, 100));
 	for (i = 0; i < 100; i++)
 		CHECK(ops[i].deadline_ns - before[i % 2] >= 100 * MSEC &&
 		      ops[i].deadline_ns - before[i % 2] < 110 * MSEC);
@@ -216,28 +165,29 @@ TEST_F(clocks, namespace_batch_deadlines_on_their_clocks)
 }
 
 /* start_ns comes back as it went in, and max_elapsed is measured from it. */
-static int ns_elapsed(struct ns_test *test)
+static int ns_elapsed(void *arg)
 {
+	FIXTURE_DATA(clocks) *self = arg;
 	struct kretry_policy policy;
 	struct kretry_op op;
 	uint64_t start;
 
 	kt_policy(&policy);
 	policy.max_elapsed_ns = 250 * MSEC;
-	op = kt_op(kt_create(test->clocks->fd, &policy), KRETRY_EVENT_BEGIN);
-	CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+	op = kt_op(kt_create(self->fd, &policy), KRETRY_EVENT_BEGIN);
+	CHECK_EQ(0, kt_step(self->fd, &op));
 	start = op.start_ns;
 	op.event = KRETRY_EVENT_TRANSIENT;
-	CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+	CHECK_EQ(0, kt_step(self->fd, &op));
 	CHECK_EQ(KRETRY_RETRY, op.verdict);
 	CHECK_EQ(start, op.start_ns);
 	kt_sleep_until(CLOCK_MONOTONIC, op.deadline_ns);
 	op.event = KRETRY_EVENT_TRANSIENT;
-	CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+	CHECK_EQ(0, kt_step(self->fd, &op));
 	CHECK_EQ(KRETRY_RETRY, op.verdict);
 	kt_sleep_until(CLOCK_MONOTONIC, op.deadline_ns);
 	op.event = KRETRY_EVENT_TRANSIENT;
-	CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+	CHECK_EQ(0, kt_step(self->fd, &op));
 	CHECK_EQ(KRETRY_STOP_ELAPSED, op.verdict);
 	CHECK_EQ(start, op.start_ns);
 	return 0;
@@ -249,22 +199,23 @@ TEST_F(clocks, namespace_start_round_trips_and_limits_hold)
 }
 
 /* An OK too soon after the attempt's start is judged on the caller's clock too. */
-static int ns_reset(struct ns_test *test)
+static int ns_reset(void *arg)
 {
+	FIXTURE_DATA(clocks) *self = arg;
 	struct kretry_policy policy;
 	struct kretry_op op;
 
 	kt_policy(&policy);
 	policy.reset_after_ns = 50 * MSEC;
-	op = kt_op(kt_create(test->clocks->fd, &policy), KRETRY_EVENT_TRANSIENT);
-	CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+	op = kt_op(kt_create(self->fd, &policy), KRETRY_EVENT_TRANSIENT);
+	CHECK_EQ(0, kt_step(self->fd, &op));
 	kt_sleep_until(CLOCK_MONOTONIC, op.deadline_ns + 20 * MSEC);
 	op.event = KRETRY_EVENT_OK;
-	CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+	CHECK_EQ(0, kt_step(self->fd, &op));
 	CHECK_EQ(1, op.attempt);
 	kt_sleep_until(CLOCK_MONOTONIC, op.deadline_ns + 50 * MSEC);
 	op.event = KRETRY_EVENT_OK;
-	CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+	CHECK_EQ(0, kt_step(self->fd, &op));
 	CHECK_EQ(0, op.attempt);
 	return 0;
 }
@@ -274,8 +225,9 @@ TEST_F(clocks, namespace_reset_after_holds)
 	EXPECT_EQ(0, both_ways(self, ns_reset));
 }
 
-static int ns_extremes(struct ns_test *test)
+static int ns_extremes(void *arg)
 {
+	FIXTURE_DATA(clocks) *self = arg;
 	static const uint64_t starts[] = { 1, 2, SEC, KRETRY_NS_MAX - 1, KRETRY_NS_MAX, ~0ULL };
 	struct kretry_policy policy;
 	struct kretry_op op;
@@ -285,12 +237,12 @@ static int ns_extremes(struct ns_test *test)
 	kt_policy(&policy);
 	policy.backoff.base_ns = KRETRY_NS_MAX;
 	policy.backoff.cap_ns = KRETRY_NS_MAX;
-	policy.id = kt_create(test->clocks->fd, &policy);
+	policy.id = kt_create(self->fd, &policy);
 	for (i = 0; i < ARRAY_LEN(starts); i++) {
 		op = kt_op(policy.id, KRETRY_EVENT_TRANSIENT);
 		op.start_ns = starts[i];
 		op.deadline_ns = starts[i];
-		CHECK_EQ(0, kt_step(test->clocks->fd, &op));
+		CHECK_EQ(0, kt_step(self->fd, &op));
 		now = kt_now(CLOCK_MONOTONIC);
 		CHECK(op.start_ns && op.start_ns <= now);
 		CHECK(op.deadline_ns > now && op.deadline_ns <= KRETRY_NS_MAX);

@@ -99,8 +99,17 @@ int kt_wait(pid_t pid);
 /* Become the unprivileged user @uid for good. */
 int kt_become(uid_t uid);
 
+/*
+ * Run @fn where the clocks are ahead by so many seconds, CLOCK_BOOTTIME by another 7.0000005: so no
+ * clock can be taken for the other.
+ */
+int kt_in_time_namespace(int64_t seconds, int (*fn)(void *arg), void *arg);
+
 int kt_write_file(const char *path, const char *text);
 int64_t kt_read_number(const char *path);
+
+/* Bytes of the slab charged to the memory cgroup at @path. */
+int64_t kt_slab_bytes(const char *path);
 
 /* -------- the module -------- */
 
@@ -114,6 +123,9 @@ int kt_ensure_loaded(void);
 
 uint64_t kt_now(clockid_t clock);
 void kt_sleep_until(clockid_t clock, uint64_t deadline_ns);
+
+/* In 2 s the time of day is a day ahead, 3 s later one behind, and 2 s later as it was. */
+int kt_jump_time_of_day(void);
 
 static inline void kt_sleep(uint64_t ns)
 {

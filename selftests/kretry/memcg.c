@@ -50,22 +50,7 @@ static int enter_as_user(void)
 	return 0;
 }
 
-/* Kernel memory of the group; the kernel flushes its counters every two seconds or when asked. */
-static int64_t kernel_bytes(void)
-{
-	char name[64];
-	long long value, found = -1;
-	FILE *file = fopen(GROUP "/memory.stat", "re");
-
-	if (!file)
-		return -errno;
-	while (fscanf(file, "%63s %lld", name, &value) == 2)
-		if (!strcmp(name, "slab"))
-			found = value;
-	fclose(file);
-	return found;
-}
-
+/* The kernel flushes its counters every two seconds or when asked. */
 static int charge(void *arg)
 {
 	FIXTURE_DATA(memcg) *self = arg;
@@ -78,16 +63,16 @@ static int charge(void *arg)
 	fd = kt_open();
 	CHECK(fd >= 0);
 	kt_policy(&policy);
-	before = kernel_bytes();
+	before = kt_slab_bytes(GROUP);
 	CHECK(before >= 0);
 	for (i = 0; i < self->max; i++)
 		CHECK(kt_create(fd, &policy) > 0);
 	kt_sleep(3 * SEC);
-	after = kernel_bytes();
+	after = kt_slab_bytes(GROUP);
 	CHECK(after - before >= (int64_t)(self->max * sizeof(policy)));
 	CHECK_EQ(0, kt_shutdown(fd));
 	kt_sleep(3 * SEC);
-	CHECK(kernel_bytes() - before < (int64_t)(self->max * sizeof(policy) / 4));
+	CHECK(kt_slab_bytes(GROUP) - before < (int64_t)(self->max * sizeof(policy) / 4));
 	return 0;
 }
 

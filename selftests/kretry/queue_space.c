@@ -233,21 +233,6 @@ TEST_F(queue_space, memory_cgroup_at_its_limit_enomem_and_the_rest_goes_on)
 	kt_leave(&self->me);
 }
 
-static int64_t slab_bytes(void)
-{
-	char name[64];
-	long long value, found = -1;
-	FILE *file = fopen(GROUP "/memory.stat", "re");
-
-	if (!file)
-		return -errno;
-	while (fscanf(file, "%63s %lld", name, &value) == 2)
-		if (!strcmp(name, "slab"))
-			found = value;
-	fclose(file);
-	return found;
-}
-
 /* The kernel flushes its counters every two seconds or when asked. */
 static int charge_and_drop(void *arg)
 {
@@ -256,14 +241,14 @@ static int charge_and_drop(void *arg)
 
 	CHECK_EQ(0, enter_as_user());
 	CHECK_EQ(0, start(self));
-	before = slab_bytes();
+	before = kt_slab_bytes(GROUP);
 	CHECK_EQ(50000, kt_queue_many(self->me.fd, self->id, 0, 50000));
 	kt_sleep(3 * SEC);
-	after = slab_bytes();
+	after = kt_slab_bytes(GROUP);
 	self->shared[0] = (int)((after - before) / 50000);
 	CHECK_EQ(0, kt_shutdown(self->me.fd));
 	kt_sleep(3 * SEC);
-	self->shared[1] = (int)((slab_bytes() - before) / 50000);
+	self->shared[1] = (int)((kt_slab_bytes(GROUP) - before) / 50000);
 	return 0;
 }
 

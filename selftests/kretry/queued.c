@@ -4,13 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
 
 #define BATCH	256U
 
@@ -106,30 +101,4 @@ int kt_waiting(int fd, uint32_t policy)
 	int ret = kt_ioctl(fd, KRETRY_IOC_STAT, &stat);
 
 	return ret ? ret : (int)stat.queued;
-}
-
-struct in_namespace {
-	int64_t monotonic, boottime;
-	int (*fn)(void *arg);
-	void *arg;
-};
-
-/* Needs a child: a new time namespace is entered by those born after. */
-static int enter(void *arg)
-{
-	const struct in_namespace *in = arg;
-	char offsets[128];
-
-	CHECK_EQ(0, unshare(CLONE_NEWTIME));
-	snprintf(offsets, sizeof(offsets), "monotonic %lld 0\nboottime %lld 500\n",
-		 (long long)in->monotonic, (long long)in->boottime);
-	CHECK_EQ(0, kt_write_file("/proc/self/timens_offsets", offsets));
-	return kt_child(in->fn, in->arg);
-}
-
-int kt_in_time_namespace(int64_t monotonic, int64_t boottime, int (*fn)(void *arg), void *arg)
-{
-	struct in_namespace in = { monotonic, boottime, fn, arg };
-
-	return kt_child(enter, &in);
 }

@@ -33,7 +33,4 @@ void kt_nonblock(int fd, bool nonblock);
 /* Ops of the policy that wait, on all files. */
 int kt_waiting(int fd, uint32_t policy);
 
-/* Enter a time namespace whose clocks are ahead by so many seconds, and run @fn in it. */
-int kt_in_time_namespace(int64_t monotonic, int64_t boottime, int (*fn)(void *arg), void *arg);
-
 #endif /* KRETRY_SELFTEST_QUEUED_H */

@@ -4,11 +4,6 @@
 #include "rings.h"
 
 #include <errno.h>
-#include <sched.h>
-
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
 
 #define DAY	86400LL
 #define BACK	10LL
@@ -57,23 +52,6 @@ FIXTURE_TEARDOWN(uring_clocks)
 	close(self->fd);
 }
 
-static int run_in_namespace(FIXTURE_DATA(uring_clocks) *self,
-			    int (*fn)(FIXTURE_DATA(uring_clocks) *self))
-{
-	char offsets[128];
-	pid_t pid;
-
-	CHECK_EQ(0, unshare(CLONE_NEWTIME));
-	/* Not the same, so that no clock can be taken for the other. */
-	snprintf(offsets, sizeof(offsets), "monotonic %lld 0\nboottime %lld 500\n",
-		 (long long)self->offset, (long long)self->offset + 7);
-	CHECK_EQ(0, kt_write_file("/proc/self/timens_offsets", offsets));
-	pid = fork();
-	if (!pid)
-		_exit(fn(self));
-	return kt_wait(pid);
-}
-
 /* When the wait was over, its ring said: it then asks for another attempt. */
 static int check_clock(FIXTURE_DATA(uring_clocks) *self, struct io_uring *ring, clockid_t clock,
 		       uint64_t max_elapsed, int want)
@@ -101,8 +79,9 @@ static int check_clock(FIXTURE_DATA(uring_clocks) *self, struct io_uring *ring, 
 	return 0;
 }
 
-static int ns_wait(FIXTURE_DATA(uring_clocks) *self)
+static int ns_wait(void *arg)
 {
+	FIXTURE_DATA(uring_clocks) *self = arg;
 	struct io_uring ring;
 	size_t i;
 
@@ -119,12 +98,13 @@ static int ns_wait(FIXTURE_DATA(uring_clocks) *self)
 
 TEST_F(uring_clocks, namespace_wait_on_its_clock)
 {
-	EXPECT_EQ(0, run_in_namespace(self, ns_wait));
+	EXPECT_EQ(0, kt_in_time_namespace(self->offset, ns_wait, self));
 }
 
 /* What CANCEL returns is on the clock of who cancels. */
-static int ns_cancel(FIXTURE_DATA(uring_clocks) *self)
+static int ns_cancel(void *arg)
 {
+	FIXTURE_DATA(uring_clocks) *self = arg;
 	struct kretry_cancel cancel;
 	struct kretry_policy policy;
 	struct io_uring ring;
@@ -146,7 +126,7 @@ static int ns_cancel(FIXTURE_DATA(uring_clocks) *self)
 
 TEST_F(uring_clocks, namespace_cancelled_op_on_its_clock)
 {
-	EXPECT_EQ(0, run_in_namespace(self, ns_cancel));
+	EXPECT_EQ(0, kt_in_time_namespace(self->offset, ns_cancel, self));
 }
 
 TEST_HARNESS_MAIN

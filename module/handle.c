@@ -120,14 +120,17 @@ void kretry_handle_put(struct kretry_handle *handle)
 	kfree_rcu(handle, rcu);
 }
 
-/* No op can be queued on it any more. False if some are, and @idle asks for none. */
+/*
+ * No op can be queued on it any more. False if some are, and @idle asks for none; what somebody else
+ * closes already is not busy but gone.
+ */
 static bool kretry_handle_close(struct kretry_handle *handle, bool idle)
 {
 	struct kretry_queue *queue = &handle->kf->queue;
 	bool may;
 
 	spin_lock_bh(&queue->lock);
-	may = !idle || refcount_read(&handle->refs) == 1;
+	may = !idle || handle->closing || refcount_read(&handle->refs) == 1;
 	handle->closing |= may;
 	spin_unlock_bh(&queue->lock);
 	return may;

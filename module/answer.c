@@ -249,7 +249,7 @@ static __always_inline int kretry_answer_op(struct kretry_caller *caller, struct
 	call.now = clock->now;
 	if (clock->offset)
 		kretry_clock_to_host(clock, op);
-	if (queued && kretry_event_may_wait(op->event))
+	if (queued)
 		err = kretry_answer_queued(caller, handle, op, &call, queued);
 	else
 		err = kretry_answer_decide(caller, handle, op, &call, NULL);

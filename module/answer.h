@@ -7,9 +7,9 @@
 #include "queue.h"
 
 /*
- * Decide @op. With @queued, which is IDLE, an op that is to wait is RESERVED in it.
- * Otherwise it stays IDLE, but may have a handle, to be put outside RCU. On an error nothing has
- * changed.
+ * Decide @op. With @queued, which is IDLE, and an event that may have to wait, an op that is to
+ * wait is RESERVED in it. Otherwise it stays IDLE, but may have a handle, to be put outside RCU. On
+ * an error nothing has changed.
  */
 int kretry_answer(struct kretry_caller *caller, struct kretry_op *op, struct kretry_queued *queued);
 
@@ -30,6 +30,15 @@ int kretry_answer_due(struct kretry_caller *caller, struct kretry_queued *queued
 
 /* Undo the grant of @queued, and what admitting it took, once. @op is what it makes. */
 void kretry_answer_undo(struct kretry_queued *queued, struct kretry_op *op);
+
+/* The same for what is RESERVED and will not wait after all; it leaves the queue. */
+void kretry_answer_withdraw(struct kretry_queued *queued);
+
+/*
+ * Give @queued a deadline between @from and its own delay after it. False: that is over the
+ * policy's limit, so its grant is undone and it is STOP_ELAPSED, as is @op. Under the queue's lock.
+ */
+bool kretry_answer_put_off(struct kretry_queued *queued, struct kretry_op *op, u64 from, u64 rnd);
 
 /* @queued as an op, in host time. */
 void kretry_queued_show(const struct kretry_queued *queued, struct kretry_op *op);

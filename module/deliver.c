@@ -29,16 +29,10 @@ static bool kretry_deliver_later(struct kretry_queued *queued, u64 deadline)
 static bool kretry_deliver_spread(struct kretry_caller *caller, struct kretry_queued *queued,
 				  struct kretry_op *op, u64 now)
 {
-	const struct kretry_policy *p = &queued->handle->policy->params;
-
-	kretry_queued_show(queued, op);
 	this_cpu_inc(queued->handle->policy->counts->spread);
 	trace_kretry_put_off(false, 1);
-	if (kretry_put_off(p, op, now + 1, kretry_caller_draw(caller)))
-		return kretry_deliver_later(queued, op->deadline_ns);
-	kretry_answer_undo(queued, op);
-	op->verdict = KRETRY_STOP_ELAPSED;
-	op->deadline_ns = 0;
+	if (kretry_answer_put_off(queued, op, now + 1, kretry_caller_draw(caller)))
+		return kretry_deliver_later(queued, queued->deadline_ns);
 	return true;
 }
 

@@ -40,18 +40,11 @@ void kretry_redraw_remove(struct kretry_file *kf)
 /* Past its limit it is delivered at once, as STOP_ELAPSED. */
 static void kretry_redraw_one(struct kretry_queue *queue, struct kretry_queued *queued, u64 now)
 {
-	const struct kretry_policy *p = &queued->handle->policy->params;
 	struct kretry_op op;
 
 	kretry_queue_remove(queue, queued);
-	kretry_queued_show(queued, &op);
-	if (kretry_put_off(p, &op, queued->deadline_ns, get_random_u64())) {
-		queued->deadline_ns = op.deadline_ns;
-	} else {
-		kretry_answer_undo(queued, &op);
-		queued->verdict = KRETRY_STOP_ELAPSED;
+	if (!kretry_answer_put_off(queued, &op, queued->deadline_ns, get_random_u64()))
 		queued->deadline_ns = now;
-	}
 	this_cpu_inc(queued->handle->policy->counts->redrawn);
 	kretry_queue_insert(queue, queued);
 }

@@ -25,7 +25,6 @@ static void kretry_step_finish(struct kretry_file *kf, struct kretry_queued **pl
 			       u32 told)
 {
 	struct kretry_queued *queued;
-	struct kretry_op op;
 	u32 i, rest = 0;
 
 	kretry_queue_arm(&kf->queue, places, told);
@@ -33,10 +32,8 @@ static void kretry_step_finish(struct kretry_file *kf, struct kretry_queued **pl
 		queued = places[i];
 		if (IS_ERR_OR_NULL(queued))
 			continue;
-		if (queued->phase == KRETRY_RESERVED) {
-			kretry_answer_undo(queued, &op);
-			kretry_queue_forget(queued);
-		}
+		if (queued->phase == KRETRY_RESERVED)
+			kretry_answer_withdraw(queued);
 		if (queued->handle)
 			kretry_handle_put(queued->handle);
 		places[rest++] = queued;

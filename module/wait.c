@@ -154,15 +154,6 @@ int kretry_wait_abandon(struct io_uring_cmd *ioucmd, unsigned int issue_flags)
 
 /* -------- issued -------- */
 
-/* It is not to sleep after all. */
-static void kretry_wait_undo(struct kretry_wait *wait)
-{
-	struct kretry_op op;
-
-	kretry_answer_undo(&wait->queued, &op);
-	kretry_queue_forget(&wait->queued);
-}
-
 /* From here on the command is completed, never returned from. */
 static int kretry_wait_sleep(struct kretry_wait *wait, unsigned int issue_flags)
 {
@@ -174,7 +165,7 @@ static int kretry_wait_sleep(struct kretry_wait *wait, unsigned int issue_flags)
 	io_uring_cmd_mark_cancelable(ioucmd, issue_flags);
 	kretry_queue_arm(&kf->queue, &queued, 1);
 	if (queued) {
-		kretry_wait_undo(wait);
+		kretry_answer_withdraw(&wait->queued);
 		kretry_wait_complete(wait, -ECANCELED, issue_flags);
 	}
 	return -EIOCBQUEUED;
@@ -191,7 +182,7 @@ static int kretry_wait_answer(struct kretry_wait *wait, struct kretry_file *kf,
 	if (err || kretry_step_store(op, uop))
 		return err;
 	if (wait->queued.phase == KRETRY_RESERVED)
-		kretry_wait_undo(wait);
+		kretry_answer_withdraw(&wait->queued);
 	return -EFAULT;
 }
 

@@ -121,8 +121,8 @@ void kretry_handle_put(struct kretry_handle *handle)
 }
 
 /*
- * No op can be queued on it any more. False if some are, and @idle asks for none; what somebody else
- * closes already is not busy but gone.
+ * No op can be queued on it any more. False if some are, and @idle asks for none; what somebody
+ * else closes already is not busy but gone.
  */
 static bool kretry_handle_close(struct kretry_handle *handle, bool idle)
 {

@@ -3,14 +3,9 @@
 #include "harness.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 
 #include "kretry.h"
-
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
 
 #define MAX_TASKS	10000
 
@@ -348,23 +343,16 @@ TEST_F(ring, cancelled_around_the_deadline_exactly_one_end)
 		TH_LOG("%d cancelled", cancelled);
 }
 
-static int run_in_namespace(FIXTURE_DATA(ring) *self, long long offset)
+static int run_anew(void *arg)
 {
-	char offsets[64];
-	pid_t pid;
+	FIXTURE_DATA(ring) *self = arg;
 
-	CHECK_EQ(0, unshare(CLONE_NEWTIME));
-	snprintf(offsets, sizeof(offsets), "monotonic %lld 0\nboottime %lld 0\n", offset, offset);
-	CHECK_EQ(0, kt_write_file("/proc/self/timens_offsets", offsets));
-	pid = fork();
-	if (!pid)
-		_exit(open_here(self) || run_one(self, 3 * SEC, 50 * MSEC));
-	return kt_wait(pid);
+	return open_here(self) || run_one(self, 3 * SEC, 50 * MSEC);
 }
 
 TEST_F(ring, time_namespace_a_day_ahead_sleeps_the_delay)
 {
-	EXPECT_EQ(0, run_in_namespace(self, 86400));
+	EXPECT_EQ(0, kt_in_time_namespace(86400, run_anew, self));
 }
 
 TEST_F(ring, time_namespace_an_hour_behind_sleeps_the_delay)
@@ -372,18 +360,7 @@ TEST_F(ring, time_namespace_an_hour_behind_sleeps_the_delay)
 	/* A clock cannot be set back to before it started. */
 	if (kt_now(CLOCK_MONOTONIC) < 3660 * SEC)
 		kt_sleep_until(CLOCK_MONOTONIC, 3660 * SEC);
-	EXPECT_EQ(0, run_in_namespace(self, -3600));
-}
-
-static int jump(int64_t days)
-{
-	struct timespec ts;
-
-	kt_sleep(SEC);
-	CHECK_EQ(0, clock_gettime(CLOCK_REALTIME, &ts));
-	ts.tv_sec += days * 86400;
-	CHECK_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
-	return 0;
+	EXPECT_EQ(0, kt_in_time_namespace(-3600, run_anew, self));
 }
 
 TEST_F(ring, time_of_day_jumps_during_a_sleep_fires_on_time)
@@ -391,8 +368,8 @@ TEST_F(ring, time_of_day_jumps_during_a_sleep_fires_on_time)
 	pid_t pid = fork();
 
 	if (!pid)
-		_exit(jump(1) || jump(-2) || jump(1));
-	EXPECT_EQ(0, run_one(self, 5 * SEC, 50 * MSEC));
+		_exit(kt_jump_time_of_day());
+	EXPECT_EQ(0, run_one(self, 6 * SEC, 50 * MSEC));
 	EXPECT_EQ(0, kt_wait(pid));
 }
 

@@ -3,12 +3,6 @@
 #include "harness.h"
 #include "shared.h"
 
-#include <sched.h>
-
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
-
 #define KEY	7
 #define DAY	86400LL
 
@@ -308,14 +302,6 @@ static int look_from_a_day_ahead(void *arg)
 	return 0;
 }
 
-static int enter_and_look(void *arg)
-{
-	(void)arg;
-	CHECK_EQ(0, unshare(CLONE_NEWTIME));
-	CHECK_EQ(0, kt_write_file("/proc/self/timens_offsets", "monotonic 86400 0\n"));
-	return kt_child(look_from_a_day_ahead, NULL);
-}
-
 TEST_F(stat, times_are_on_the_clock_of_the_callers_namespace)
 {
 	struct kretry_op op;
@@ -330,7 +316,7 @@ TEST_F(stat, times_are_on_the_clock_of_the_callers_namespace)
 	op.flags = KRETRY_OP_HINT;
 	op.hint_ns = 100 * SEC;
 	kt_report(&self->me, &op, KRETRY_EVENT_THROTTLED);
-	EXPECT_EQ(0, kt_child(enter_and_look, NULL));
+	EXPECT_EQ(0, kt_in_time_namespace(DAY, look_from_a_day_ahead, NULL));
 }
 
 TEST_HARNESS_MAIN

@@ -107,5 +107,5 @@ module_exit(kretry_exit);
 
 MODULE_DESCRIPTION("Host-wide retry policies, deadlines, budgets and circuit breakers");
 MODULE_AUTHOR("The kretry developers");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION("1.0.0");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -141,7 +141,33 @@ static void open_denied_names_group_of_node(void **state)
 	assert_non_null(strstr(kretry_backend_reason(k),
 			       ": Permission denied: ask for access to the node (its group is "));
 	if (root)
-		assert_non_null(strstr(kretry_backend_reason(k), "(its group is root)"));
+		assert_non_null(strstr(kretry_backend_reason(k),
+				       "(its group is root, its mode 00)"));
+	kretry_close(k);
+}
+
+/* One that the group could open, by somebody who is not in it; only root can become that. */
+static void open_denied_names_group_to_join(void **state)
+{
+	char path[] = "/tmp/kretry-unit-XXXXXX";
+	int fd = mkstemp(path);
+	struct kretry *k;
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	if (geteuid()) {
+		unlink(path);
+		skip();
+	}
+	assert_int_equal(chown(path, 0, 54321), 0);
+	assert_int_equal(chmod(path, 0660), 0);
+	assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(kretry_open(&k, path, 0), 0);
+	assert_int_equal(seteuid(0), 0);
+	unlink(path);
+	assert_non_null(strstr(kretry_backend_reason(k),
+			       ": Permission denied: join the group 54321 "));
 	kretry_close(k);
 }
 
@@ -288,6 +314,7 @@ int main(void)
 		cmocka_unit_test(open_other_abi_names_both),
 		cmocka_unit_test(open_same_abi_uses_module_without_reason),
 		cmocka_unit_test(open_denied_names_group_of_node),
+		cmocka_unit_test(open_denied_names_group_to_join),
 		cmocka_unit_test(open_process_only_does_not_look),
 		cmocka_unit_test(open_wrong_flags_einval),
 		cmocka_unit_test(policy_init_is_what_the_header_says),

@@ -335,6 +335,8 @@ static void stat_counts_events_and_verdicts(void **state)
 	assert_int_equal(kretry_stat(k, &stat), -EINVAL);
 	stat.flags = 2;
 	assert_int_equal(kretry_stat(k, &stat), -EINVAL);
+	stat = (struct kretry_stat){ .policy = op.policy, .reserved = 1 };
+	assert_int_equal(kretry_stat(k, &stat), -EINVAL);
 	stat = (struct kretry_stat){ .policy = op.policy + 1 };
 	assert_int_equal(kretry_stat(k, &stat), -ENOENT);
 	kretry_close(k);

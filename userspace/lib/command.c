@@ -48,12 +48,14 @@ bool command_offers(struct kretry *k, u64 feature)
  */
 bool command_refused(struct kretry *k, int res)
 {
+	int none = 0;
+
 	switch (res) {
 	case -EINVAL:
 	case -EOPNOTSUPP:
 	case -EPERM:
 	case -ENOSYS:
-		atomic_store(&k->uring_error, -res);
+		atomic_compare_exchange_strong(&k->uring_error, &none, -res);
 		return true;
 	case -EACCES:
 		return true;
@@ -75,17 +77,20 @@ static void explain(struct kretry *k)
 		errno = error;
 		snprintf(k->uring_reason, sizeof(k->uring_reason),
 			 "io_uring refuses the device's commands: %m: allow IORING_OP_URING_CMD");
-	} else {
-		k->uring_reason[0] = '\0';
 	}
 }
 
+/* Written once: another thread may be reading what it got. */
 const char *kretry_uring_reason(struct kretry *k)
 {
+	const char *reason;
+
 	lock_library();
-	explain(k);
+	if (!*k->uring_reason)
+		explain(k);
+	reason = *k->uring_reason ? k->uring_reason : "";
 	unlock_library();
-	return k->uring_reason;
+	return reason;
 }
 
 /* -------- STEP -------- */

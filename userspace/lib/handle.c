@@ -41,8 +41,10 @@ static void group_name(gid_t gid, char *name, size_t size)
 	fclose(file);
 }
 
+/* Who may, and so what to ask for; nobody is sent into the group root. */
 static void reason_denied(struct kretry *k, const char *path)
 {
+	const char *ask = "ask for access to the node";
 	char group[64];
 	struct stat st;
 
@@ -52,9 +54,13 @@ static void reason_denied(struct kretry *k, const char *path)
 		return;
 	}
 	group_name(st.st_gid, group, sizeof(group));
-	snprintf(k->reason, sizeof(k->reason),
-		 "%s: Permission denied: ask for access to the node (its group is %s)",
-		 path, group);
+	if (st.st_gid && (st.st_mode & 0060) == 0060)
+		snprintf(k->reason, sizeof(k->reason),
+			 "%s: Permission denied: join the group %s and log in again", path, group);
+	else
+		snprintf(k->reason, sizeof(k->reason),
+			 "%s: Permission denied: %s (its group is %s, its mode 0%o)", path, ask,
+			 group, st.st_mode & 0777);
 }
 
 static void reason_open(struct kretry *k, const char *path, int error)

@@ -72,7 +72,8 @@ void kretry_policy_init(struct kretry_policy *policy);
  * Register @policy; its id is then in @policy->id. With a name it is shared: the existing policy of
  * that name, if its parameters are the same, or a new one. Errors: EINVAL for parameters outside
  * their documented range, EOPNOTSUPP for parts this build does not have, EEXIST for other
- * parameters under that name, EPERM, EDQUOT, ENOMEM.
+ * parameters under that name, EACCES where its mode lets the caller do nothing, EPERM, EDQUOT,
+ * ENOMEM.
  *
  * Where the process decides, names are those of the process: shared by its handles and threads, and
  * copied by fork(). From then on parent and child have each their own budgets and breakers.
@@ -118,7 +119,7 @@ int kretry_stat(struct kretry *k, struct kretry_stat *stat);
 
 /*
  * Have the breaker of @force->policy, or of one key of it, do as @force->mode says. Errors: ENOENT,
- * EPERM, EINVAL.
+ * EPERM, EINVAL, ENOMEM.
  */
 int kretry_force(struct kretry *k, struct kretry_force *force);
 
@@ -126,8 +127,9 @@ int kretry_force(struct kretry *k, struct kretry_force *force);
 
 /*
  * Report @op->event, get @op->verdict and @op->deadline_ns. On an error @op is unchanged. Errors:
- * EINVAL for a malformed op, ENOENT for an unknown policy; with KRETRY_OP_QUEUE also EEXIST for a
- * user_data that is queued already, ENOBUFS for max_queued ops, and those of the queue, below.
+ * EINVAL for a malformed op, ENOENT for an unknown policy, EACCES for one whose mode lets the caller
+ * only look; with KRETRY_OP_QUEUE also EEXIST for a user_data that is queued already, ENOBUFS for
+ * max_queued ops, and those of the queue, below.
  * Other failures of the module are answered by the process, with its own state, unless the op is to
  * be queued.
  */
@@ -135,7 +137,8 @@ int kretry_step(struct kretry *k, struct kretry_op *op);
 
 /*
  * The same for @count ops. Returns how many were answered, from the first on; a malformed one gets
- * the verdict KRETRY_ERROR. Errors: EMSGSIZE for more than max_batch, EFAULT.
+ * the verdict KRETRY_ERROR. Errors: EMSGSIZE for more than max_batch, EFAULT, EINTR for a fatal
+ * signal, EBUSY for KRETRY_OP_QUEUE where a scheduler has the queue.
  */
 int kretry_step_batch(struct kretry *k, struct kretry_op *ops, unsigned int count);
 
@@ -151,6 +154,86 @@ static inline int kretry_is_stop(unsigned int verdict)
 {
 	return verdict >= KRETRY_STOP_PERMANENT;
 }
+
+/* -------- what a result means -------- */
+
+/*
+ * The event to report for a result: OK, a class of failure, or CANCELLED where it was the caller
+ * who gave up. kretry_class(3) says why each entry of these tables is as it is. What is in none of
+ * them is UNKNOWN.
+ */
+
+/* @error: an errno, of either sign, 0 for success. @sent: part of the request may have left. */
+enum kretry_event kretry_class_errno(int error, int sent);
+/* @status: the final status of an HTTP response, 100 to 599; of 1xx only 101 is one. */
+enum kretry_event kretry_class_http(int status);
+/* @code: a gRPC status code, 0 to 16. CANCELLED, 1, is KRETRY_EVENT_CANCELLED. */
+enum kretry_event kretry_class_grpc(int code);
+/* @code: a CURLcode of libcurl, which is what curl(1) exits with. */
+enum kretry_event kretry_class_curl(int code);
+/* @status: what a command exited with, 0 to 255, where 128 + n is for signal n as in a shell. */
+enum kretry_event kretry_class_exit(int status);
+
+/*
+ * How long the value of a Retry-After header asks to wait, in @hint_ns: a number of seconds, also
+ * with a fraction (what is finer than 1 ns is rounded up), or a date in any of the three forms of
+ * RFC 9110, 5.6.7. A date is taken relative to @date, the value of the Date header of the same
+ * response, so that the clocks of the two hosts need not agree; to this host's clock where @date is
+ * NULL or no date. One that is past is 0. Errors: ENOENT for everything else: no hint.
+ */
+int kretry_parse_retry_after(const char *value, const char *date, uint64_t *hint_ns);
+
+/*
+ * The same for RateLimit-Reset, X-RateLimit-Reset and their like: seconds to wait, or the time of
+ * the reset in seconds since 1970 if that is 10^9 or more, in milliseconds from 10^12 on.
+ */
+int kretry_parse_ratelimit_reset(const char *value, const char *date, uint64_t *hint_ns);
+
+/* What the head of a response says. */
+struct kretry_response {
+	int		status;		/* of HTTP */
+	unsigned int	flags;		/* KRETRY_OP_HINT where hint_ns is one, else 0 */
+	uint64_t	hint_ns;
+};
+
+/*
+ * Read the head of an HTTP response, as it came or as curl -D has written it, up to the first empty
+ * line that no other head follows: of several (redirects, 100 Continue, a proxy's) the last counts.
+ * Retry-After is a hint with any status, RateLimit-Reset with 429 and 503, and where
+ * RateLimit-Remaining is 0; so is RateLimit, which has both. Retry-After goes before these, and of
+ * several the longest. Errors: ENOENT for a text that does not begin with a status line.
+ */
+int kretry_parse_response(const char *head, size_t length, struct kretry_response *response);
+
+/* -------- the same request again, and only one layer -------- */
+
+#define KRETRY_IDEMPOTENCY_KEY_SIZE	37
+
+/*
+ * A fresh key for the Idempotency-Key header: a random UUID (RFC 9562, version 4) from the kernel's
+ * generator, so that no two processes, children of fork() or clones of a machine have the same.
+ * Made once for an operation, sent with each of its attempts. Errors: what getrandom(2) says.
+ */
+int kretry_idempotency_key(char key[KRETRY_IDEMPOTENCY_KEY_SIZE]);
+
+/*
+ * Where each of n layers makes 4 attempts, the last one sees 4^n. So the outermost says that it
+ * retries, in the environment of a command or the header of a request, and those within fail at
+ * once. The value is the number of the attempt, from 1 on.
+ */
+#define KRETRY_ATTEMPT_ENV	"KRETRY_ATTEMPT"
+#define KRETRY_ATTEMPT_HEADER	"Kretry-Attempt"
+#define KRETRY_ATTEMPT_SIZE	11
+
+/* The value for @op: "1" at its first attempt. */
+const char *kretry_attempt_text(const struct kretry_op *op, char text[KRETRY_ATTEMPT_SIZE]);
+
+/*
+ * Whether a layer above retries already: @value is that of the header of the request that is being
+ * served, or NULL for this process's environment; any number but 0 says so. Then report failures
+ * with KRETRY_OP_NO_RETRY.
+ */
+int kretry_is_nested(const char *value);
 
 /* -------- the queue -------- */
 
@@ -252,7 +335,8 @@ int kretry_wait_result(struct kretry_wait *w, int res);
 
 /*
  * Cancel a wait, by a request on its ring or at once. The CQE of @sqe says 0, or ENOENT if the wait
- * is completed, or not submitted yet; the second form returns that. The charge goes back, and the
+ * is completed, or not submitted yet (EALREADY where a timeout stands for it and is just going off);
+ * the second form returns that. The charge goes back, and the
  * wait's own CQE says ECANCELED. @k and @ring are those it was prepared with and submitted to.
  */
 void kretry_prep_wait_cancel(struct io_uring_sqe *sqe, struct kretry *k, struct kretry_wait *w);
@@ -336,7 +420,8 @@ void kretry_sched_exit(struct kretry_sched *s);
  * Start an operation: @op gives policy, key, user_data and the IDEMPOTENT flag. Its first attempt
  * is called from kretry_sched_run() or kretry_sched_poll(), or its done if it is not admitted. A
  * retry under KRETRY_POLICY_WAIT_OPEN sleeps until the breaker admits it. @tp may be NULL. Errors:
- * EBUSY for max_tasks tasks in flight, EINVAL for another flag, those of kretry_step().
+ * EBUSY for max_tasks tasks in flight, EINVAL for another flag, EACCES for a policy whose parameters
+ * the caller may not look at, those of kretry_step().
  */
 int kretry_sched_start(struct kretry_sched *s, const struct kretry_op *op,
 		       const struct kretry_task_ops *ops, void *arg, struct kretry_task **tp);

@@ -52,7 +52,7 @@ static int process_stat(struct kretry *k, struct kretry_stat *stat)
 	struct kretry_stat asked = *stat;
 	u64 now;
 
-	if (asked.flags & ~KRETRY_SCOPE_KEY || (asked.key && !asked.flags))
+	if (asked.flags & ~KRETRY_SCOPE_KEY || asked.reserved || (asked.key && !asked.flags))
 		return -EINVAL;
 	if (!entry)
 		return -ENOENT;

@@ -9,14 +9,13 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "kretry.h"
+#include "tool.h"
 
 #define KEY_TEXT	"https://api.example.com:443"
-#define WORDS		16
 
 FIXTURE(command) {
 	struct kretry *k;
@@ -40,80 +39,6 @@ FIXTURE_TEARDOWN(command)
 				     entries[i].open_flags & KRETRY_OPEN_GLOBAL);
 	free(entries);
 	kretry_close(self->k);
-}
-
-static size_t read_all(int fd, char *out, size_t size)
-{
-	size_t have = 0;
-	ssize_t got;
-
-	while (have < size - 1 && (got = read(fd, out + have, size - 1 - have)) > 0)
-		have += (size_t)got;
-	out[have] = '\0';
-	return have;
-}
-
-static pid_t start(const char *line, const int *std)
-{
-	char words[512], *argv[WORDS], *save;
-	unsigned int argc = 0;
-	pid_t pid;
-
-	snprintf(words, sizeof(words), "kretry %s", line);
-	for (argv[0] = strtok_r(words, " ", &save); argv[argc] && argc < WORDS - 1;)
-		argv[++argc] = strtok_r(NULL, " ", &save);
-	pid = fork();
-	if (pid)
-		return pid;
-	dup2(std[0], 0);
-	dup2(std[1], 1);
-	dup2(std[1], 2);
-	execvp(argv[0], argv);
-	_exit(127);
-}
-
-static int finish(pid_t pid)
-{
-	int status = -1;
-
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-/* The exit status of kretry with the words of @line; what it says is in @out. */
-static int run(char *out, size_t size, const char *line)
-{
-	int pipes[2], std[2];
-	pid_t pid;
-
-	if (pipe2(pipes, O_CLOEXEC) < 0)
-		return -1;
-	std[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	std[1] = pipes[1];
-	pid = start(line, std);
-	close(pipes[1]);
-	close(std[0]);
-	read_all(pipes[0], out, size);
-	close(pipes[0]);
-	return finish(pid);
-}
-
-#define RUN(status, line) do {						\
-	int got_ = run(self->out, sizeof(self->out), line);		\
-									\
-	EXPECT_EQ(status, got_)						\
-		TH_LOG("kretry %s: %s", line, self->out);		\
-} while (0)
-
-#define SAYS(text)	EXPECT_TRUE(has(self->out, text))
-#define SAYS_NOT(text)	EXPECT_EQ(NULL, strstr(self->out, text))
-
-static bool has(const char *out, const char *text)
-{
-	if (strstr(out, text))
-		return true;
-	fprintf(stderr, "# no \"%s\" in: %s\n", text, out);
-	return false;
 }
 
 static int report(struct kretry *k, uint32_t policy, uint64_t key, unsigned int event)
@@ -158,7 +83,7 @@ TEST_F(command, policy_add_hold_keeps_it_until_sigterm)
 	int tries;
 
 	std[1] = std[0];
-	pid = start("policy add shop --preset curl --hold", std);
+	pid = tool_start("policy add shop --preset curl --hold", std);
 	for (tries = 0; tries < 1000; tries++) {
 		if (kretry_policy_open(self->k, "shop", 0, &id) == 0)
 			break;
@@ -169,26 +94,16 @@ TEST_F(command, policy_add_hold_keeps_it_until_sigterm)
 	ASSERT_EQ(0, kretry_policy_open(self->k, "shop", 0, &id));
 	ASSERT_EQ(0, kretry_policy_close(self->k, id));
 	kill(pid, SIGTERM);
-	EXPECT_EQ(0, finish(pid));
+	EXPECT_EQ(0, tool_wait(pid));
 	EXPECT_EQ(-ENOENT, kretry_policy_open(self->k, "shop", 0, &id));
 	close(std[0]);
 }
 
-static int write_file(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "we");
-
-	if (!file)
-		return -1;
-	fputs(text, file);
-	return fclose(file);
-}
-
 TEST_F(command, policy_apply_creates_all_and_shows_them_the_same)
 {
-	ASSERT_EQ(0, write_file("/tmp/policies",
-				"[a]\npreset = linkerd\nlinger = 1h\n"
-				"[b]\nbase = 5ms\nglobal = yes\nmode = 0640\n"));
+	ASSERT_EQ(0, tool_write_file("/tmp/policies",
+				     "[a]\npreset = linkerd\nlinger = 1h\n"
+				     "[b]\nbase = 5ms\nglobal = yes\nmode = 0640\n"));
 	RUN(0, "policy apply /tmp/policies --linger 30m");
 	RUN(0, "policy list");
 	SAYS("private");
@@ -197,7 +112,7 @@ TEST_F(command, policy_apply_creates_all_and_shows_them_the_same)
 	SAYS("linger = 30m");
 	SAYS("global = yes");
 	RUN(0, "policy show a");
-	ASSERT_EQ(0, write_file("/tmp/policies", self->out));
+	ASSERT_EQ(0, tool_write_file("/tmp/policies", self->out));
 	RUN(0, "policy apply /tmp/policies");
 	RUN(0, "policy rm a");
 	RUN(0, "policy rm b --global");
@@ -210,7 +125,7 @@ TEST_F(command, policy_apply_creates_all_and_shows_them_the_same)
 
 TEST_F(command, policy_apply_wrong_file_creates_nothing)
 {
-	ASSERT_EQ(0, write_file("/tmp/policies", "[a]\nlinger = 1h\n[b]\nbase = 5\n"));
+	ASSERT_EQ(0, tool_write_file("/tmp/policies", "[a]\nlinger = 1h\n[b]\nbase = 5\n"));
 	RUN(2, "policy apply /tmp/policies");
 	SAYS("/tmp/policies:4: base: ");
 	RUN(0, "policy list --json");
@@ -353,12 +268,12 @@ TEST_F(command, top_on_a_terminal_until_q)
 	RUN(0, "policy add shop --preset curl --linger 1h");
 	std[0] = slave;
 	std[1] = slave;
-	pid = start("top --interval 50ms", std);
+	pid = tool_start("top --interval 50ms", std);
 	while (have < 2000 && (got = read(master, self->out + have, 512)) > 0)
 		have += (size_t)got;
 	ASSERT_EQ(1, write(master, "q", 1));
 	fcntl(master, F_SETFL, O_NONBLOCK);
-	EXPECT_EQ(0, finish(pid));
+	EXPECT_EQ(0, tool_wait(pid));
 	while ((got = read(master, self->out + have, 512)) > 0)
 		have += (size_t)got;
 	self->out[have] = '\0';

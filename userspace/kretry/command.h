@@ -28,6 +28,7 @@ enum option_id {
 	OPT_LINGER,
 	OPT_HOLD,
 	OPT_DRY_RUN,
+	OPT_REPLACE,
 	OPT_INTERVAL,
 	OPT_PRESET,
 	OPT_ATTEMPT,
@@ -37,13 +38,39 @@ enum option_id {
 	OPT_ELAPSED,
 	OPT_PREVIOUS,
 	OPT_IDEMPOTENT,
+	OPT_POLICY,
+	OPT_CONFIG,
+	OPT_SET,
+	OPT_ATTEMPTS,
+	OPT_DELAY,
+	OPT_MAX_DELAY,
+	OPT_FACTOR,
+	OPT_JITTER,
+	OPT_TOTAL,
+	OPT_MAX_HINT,
+	OPT_ONCE_ONLY,
+	OPT_TIMEOUT,
+	OPT_GRACE,
+	OPT_RETRY_ON,
+	OPT_NO_RETRY_ON,
+	OPT_CODES,
+	OPT_RETRY_AFTER_FROM,
+	OPT_STDIN,
+	OPT_OUTPUT,
+	OPT_QUIET,
+	OPT_VERBOSE,
+	OPT_NESTED,
 	OPTIONS
 };
 
-#define HAS(option)	(1U << (option))
+#define HAS(option)	(1ULL << (option))
+
+#define SETS_MAX	128
 
 struct options {
 	const char	*value[OPTIONS];	/* NULL: not given */
+	const char	*sets[SETS_MAX];	/* each --set: it may be repeated */
+	int		set_count;
 	char		**args;
 	int		count;
 };
@@ -51,7 +78,7 @@ struct options {
 struct verb {
 	const char	*name;
 	int		(*run)(const struct options *o);
-	unsigned int	options;		/* HAS() of those it takes besides --help */
+	uint64_t	options;		/* HAS() of those it takes besides --help */
 	int		min_args;
 	int		max_args;		/* -1: any number */
 	const char	*help;			/* arguments, summary, and more, a line each */
@@ -86,6 +113,7 @@ const char *format_millionths(uint64_t value, char *text);
 /* A policy that is being written: where each of its parameters was set. */
 struct draft {
 	struct kretry_policy	policy;
+	const char		*path;		/* of the file it is in, where there is one */
 	int			line;		/* of its section */
 	int			lines[PARAMS_MAX];	/* 0: not set */
 	int			settings;
@@ -94,7 +122,7 @@ struct draft {
 struct problem {
 	char		key[64];		/* "": the policy as a whole */
 	int		line;
-	char		text[160];
+	char		text[512];
 };
 
 void draft_init(struct draft *draft);
@@ -112,7 +140,45 @@ void params_print_keys(void);
 /* -------- the rest -------- */
 
 /* file.c: the drafts of a file, and how many; negative is the exit status, told already. */
-int read_policies(const char *path, struct draft **drafts);
+int read_policies(const char *path, bool may_be_empty, struct draft **drafts);
+
+/* Those of many files. */
+struct policy_set {
+	struct draft	*drafts;
+	int		count;
+	char		**paths;
+	int		path_count;
+};
+
+/*
+ * sources.c: read files and directories, of which it takes what is named *.conf, in the C locale's
+ * order. The exit status; where it is not 0, what was wrong has been told and @set is empty.
+ */
+int read_all_policies(char *const *paths, int count, struct policy_set *set);
+void policy_set_free(struct policy_set *set);
+
+/* create.c */
+
+/* What could not be is told; then an exit status. Before any is made, for all. */
+int check_linger(struct kretry *k, const struct options *o, const struct draft *drafts, int count);
+/* The id is then in @policy; -errno. */
+int create_policy(struct kretry *k, const struct options *o, struct kretry_policy *policy);
+/* The words for what it returned. */
+const char *why_not_created(int error);
+
+/* hold.c */
+
+/* From here on SIGINT, SIGTERM and SIGHUP are what take_signal() returns. */
+void block_signals(void);
+int take_signal(void);
+/* Those of the files in @o->args until a signal ends it, read again at SIGHUP; the exit status. */
+int hold_policies(const struct options *o, struct kretry *k, struct policy_set *set);
+
+/* apply.c: the files in @o->args, with the options that are for those that do not say */
+int read_arguments(const struct options *o, struct policy_set *set);
+
+/* notify.c: tell the service manager, if one has started us */
+void notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* json.c */
 struct json_t;
@@ -157,7 +223,18 @@ int verb_next(const struct options *o);
 int verb_stat(const struct options *o);
 int verb_top(const struct options *o);
 int verb_force(const struct options *o);
+int verb_run(const struct options *o);
+int verb_doctor(const struct options *o);
 extern const char help_add[], help_apply[], help_next[], help_stat[], help_top[], help_force[];
+extern const char help_run[], help_doctor[];
+
+/* run/help.c: a line about an option, or a heading, which has none (0); without text the end */
+struct option_line {
+	enum option_id	option;
+	const char	*text;
+};
+
+extern const struct option_line run_lines[];
 
 void print_prometheus(const struct sample *samples, unsigned int count, bool with_key);
 

@@ -57,8 +57,9 @@ int parse_key(const char *text, uint64_t *key)
 	*key = strtoull(text, &end, 0);
 	if (*text >= '0' && *text <= '9' && !*end && !errno)
 		return 0;
-	if (!strstr(text, "://"))
-		return usage_error("%s: a key is a number or scheme://host:port", text);
+	end = strstr(text, "://");
+	if (!end || end == text || !end[3])
+		return usage_error("--key %s: a key is a number or scheme://host:port", text);
 	*key = kretry_key(text);
 	return 0;
 }

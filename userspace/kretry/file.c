@@ -16,6 +16,7 @@ struct reading {
 	const char	*path;
 	int		line;
 	bool		indented;	/* the line */
+	bool		may_be_empty;
 	struct draft	*drafts;
 	int		count;
 	bool		failed;
@@ -31,14 +32,20 @@ static void note(struct reading *r, int line, const char *text)
 	snprintf(r->problem.text, sizeof(r->problem.text), "%s", text);
 }
 
-static bool is_taken(const struct reading *r, const char *name)
+static void note_twin(struct reading *r, const char *name)
 {
+	char text[sizeof(r->problem.text)];
 	int i;
 
-	for (i = 0; i < r->count - 1; i++)
-		if (!strcmp((const char *)r->drafts[i].policy.name, name))
-			return true;
-	return false;
+	for (i = 0; i < r->count - 1; i++) {
+		if (strcmp((const char *)r->drafts[i].policy.name, name))
+			continue;
+		snprintf(text, sizeof(text),
+			 "a policy of that name comes twice: the other is %s:%d", r->path,
+			 r->drafts[i].line);
+		note(r, r->line, text);
+		return;
+	}
 }
 
 /* @line begins with "[". Comments and what else may follow are the parser's to judge. */
@@ -56,14 +63,14 @@ static void begin_section(struct reading *r, const char *line)
 	r->drafts = larger;
 	larger += r->count++;
 	draft_init(larger);
+	larger->path = r->path;
 	larger->line = r->line;
 	if (line[1 + len] != ']')
 		return;
 	memcpy(name, line + 1, len < sizeof(name) ? len : sizeof(name) - 1);
 	if (!r->failed && !draft_set_name(larger, name, &r->problem))
 		r->failed = true;
-	if (is_taken(r, name))
-		note(r, r->line, "a policy of that name comes twice");
+	note_twin(r, name);
 }
 
 static char *read_line(char *text, int size, void *arg)
@@ -110,7 +117,7 @@ static void finish_all(struct reading *r)
 	for (i = 0; i < r->count && !r->failed; i++)
 		if (!draft_finish(&r->drafts[i], &r->problem))
 			r->failed = true;
-	if (!r->count)
+	if (!r->count && !r->may_be_empty)
 		note(r, 1, "no policy in it: each begins with [name]");
 }
 
@@ -123,9 +130,10 @@ static int complain(const struct reading *r)
 	return -EXIT_USAGE;
 }
 
-int read_policies(const char *path, struct draft **drafts)
+/* One of a directory may be all comments; what a person names is to have something in it. */
+int read_policies(const char *path, bool may_be_empty, struct draft **drafts)
 {
-	struct reading r = { .path = path };
+	struct reading r = { .path = path, .may_be_empty = may_be_empty };
 	int line;
 
 	r.file = strcmp(path, "-") ? fopen(path, "re") : stdin;

@@ -11,7 +11,8 @@ static const struct verb policy_verbs[] = {
 	  HAS(OPT_DEVICE) | HAS(OPT_GLOBAL) | HAS(OPT_LINGER) | HAS(OPT_HOLD) | HAS(OPT_PRESET),
 	  1, -1, help_add },
 	{ "apply", policy_apply,
-	  HAS(OPT_DEVICE) | HAS(OPT_LINGER) | HAS(OPT_HOLD) | HAS(OPT_DRY_RUN), 1, 1, help_apply },
+	  HAS(OPT_DEVICE) | HAS(OPT_LINGER) | HAS(OPT_HOLD) | HAS(OPT_DRY_RUN) | HAS(OPT_REPLACE),
+	  1, -1, help_apply },
 	{ "list", policy_list, HAS(OPT_DEVICE) | HAS(OPT_JSON), 0, 0,
 	  "\nlist the named policies\n\n"
 	  "Those of this user, and the global ones that it may look at. OPENERS are open files; a\n"
@@ -32,6 +33,14 @@ static const struct verb policy_verbs[] = {
 static const struct verb verbs[] = {
 	/* For the list of verbs; it has verbs of its own, which run() sees to. */
 	{ "policy", NULL, 0, 0, -1, "VERB\nmake, list, show and remove policies\n" },
+	{ "run", verb_run,
+	  HAS(OPT_DEVICE) | HAS(OPT_POLICY) | HAS(OPT_CONFIG) | HAS(OPT_PRESET) | HAS(OPT_SET) |
+	  HAS(OPT_ATTEMPTS) | HAS(OPT_DELAY) | HAS(OPT_MAX_DELAY) | HAS(OPT_FACTOR) |
+	  HAS(OPT_JITTER) | HAS(OPT_TOTAL) | HAS(OPT_MAX_HINT) | HAS(OPT_KEY) |
+	  HAS(OPT_ONCE_ONLY) | HAS(OPT_TIMEOUT) | HAS(OPT_GRACE) | HAS(OPT_RETRY_ON) |
+	  HAS(OPT_NO_RETRY_ON) | HAS(OPT_CODES) | HAS(OPT_RETRY_AFTER_FROM) | HAS(OPT_STDIN) |
+	  HAS(OPT_OUTPUT) | HAS(OPT_QUIET) | HAS(OPT_VERBOSE) | HAS(OPT_JSON) | HAS(OPT_NESTED),
+	  1, -1, help_run },
 	{ "next", verb_next,
 	  HAS(OPT_DEVICE) | HAS(OPT_GLOBAL) | HAS(OPT_JSON) | HAS(OPT_KEY) | HAS(OPT_PRESET) |
 	  HAS(OPT_ATTEMPT) | HAS(OPT_EVENT) | HAS(OPT_HINT) | HAS(OPT_NO_RETRY) |
@@ -40,6 +49,7 @@ static const struct verb verbs[] = {
 	  HAS(OPT_DEVICE) | HAS(OPT_GLOBAL) | HAS(OPT_JSON) | HAS(OPT_PROMETHEUS) | HAS(OPT_KEY),
 	  0, -1, help_stat },
 	{ "top", verb_top, HAS(OPT_DEVICE) | HAS(OPT_GLOBAL) | HAS(OPT_INTERVAL), 0, -1, help_top },
+	{ "doctor", verb_doctor, HAS(OPT_DEVICE) | HAS(OPT_JSON), 0, 0, help_doctor },
 	{ "force", verb_force, HAS(OPT_DEVICE) | HAS(OPT_GLOBAL) | HAS(OPT_KEY), 2, 2, help_force },
 };
 

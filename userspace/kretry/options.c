@@ -20,6 +20,7 @@ static const struct option_text {
 	[OPT_LINGER]		= { "linger", "DURATION" },
 	[OPT_HOLD]		= { "hold", NULL },
 	[OPT_DRY_RUN]		= { "dry-run", NULL },
+	[OPT_REPLACE]		= { "replace", NULL },
 	[OPT_INTERVAL]		= { "interval", "DURATION" },
 	[OPT_PRESET]		= { "preset", "PRESET" },
 	[OPT_ATTEMPT]		= { "attempt", "N" },
@@ -29,6 +30,32 @@ static const struct option_text {
 	[OPT_ELAPSED]		= { "elapsed", "DURATION" },
 	[OPT_PREVIOUS]		= { "previous", "DURATION" },
 	[OPT_IDEMPOTENT]	= { "idempotent", NULL },
+	[OPT_POLICY]		= { "policy", "NAME" },
+	[OPT_CONFIG]		= { "config", "DIR" },
+	[OPT_SET]		= { "set", "KEY=VALUE" },
+	[OPT_ATTEMPTS]		= { "attempts", "N" },
+	[OPT_DELAY]		= { "delay", "DURATION" },
+	[OPT_MAX_DELAY]		= { "max-delay", "DURATION" },
+	[OPT_FACTOR]		= { "factor", "FACTOR" },
+	[OPT_JITTER]		= { "jitter", "JITTER" },
+	[OPT_TOTAL]		= { "total", "DURATION" },
+	[OPT_MAX_HINT]		= { "max-hint", "DURATION" },
+	[OPT_ONCE_ONLY]		= { "once-only", NULL },
+	[OPT_TIMEOUT]		= { "timeout", "DURATION" },
+	[OPT_GRACE]		= { "grace", "DURATION" },
+	[OPT_RETRY_ON]		= { "retry-on", "LIST" },
+	[OPT_NO_RETRY_ON]	= { "no-retry-on", "LIST" },
+	[OPT_CODES]		= { "codes", "TABLE" },
+	[OPT_RETRY_AFTER_FROM]	= { "retry-after-from", "FILE" },
+	[OPT_STDIN]		= { "stdin", "HOW" },
+	[OPT_OUTPUT]		= { "output", "WHICH" },
+	[OPT_QUIET]		= { "quiet", NULL },
+	[OPT_VERBOSE]		= { "verbose", NULL },
+	[OPT_NESTED]		= { "nested", NULL },
+};
+
+static const char letters[OPTIONS] = {
+	[OPT_HELP] = 'h', [OPT_QUIET] = 'q', [OPT_VERBOSE] = 'v',
 };
 
 /* "kretry policy add", for messages. */
@@ -58,40 +85,63 @@ int fail(const char *format, ...)
 	return EXIT_FAILED;
 }
 
+static bool takes(const struct verb *verb, unsigned int option)
+{
+	return option == OPT_HELP || verb->options & HAS(option);
+}
+
+/* What follows the first word that is no option is not ours. */
+static bool runs_command(const struct verb *verb)
+{
+	return verb->run == verb_run;
+}
+
 /* Those @verb takes, as getopt_long() wants them; their val is the option and 256. */
-static void list_options(const struct verb *verb, struct option *list)
+static void list_options(const struct verb *verb, struct option *list, char *shorts)
 {
 	unsigned int i;
 
-	for (i = 0; i < OPTIONS; i++)
-		if (i == OPT_HELP || verb->options & HAS(i))
-			*list++ = (struct option) {
-				.name = options[i].name,
-				.has_arg = options[i].argument ? required_argument : no_argument,
-				.val = 256 + (int)i,
-			};
+	if (runs_command(verb))
+		*shorts++ = '+';
+	*shorts++ = ':';
+	for (i = 0; i < OPTIONS; i++) {
+		if (!takes(verb, i))
+			continue;
+		*list++ = (struct option) {
+			.name = options[i].name,
+			.has_arg = options[i].argument ? required_argument : no_argument,
+			.val = 256 + (int)i,
+		};
+		if (letters[i])
+			*shorts++ = letters[i];
+	}
 	*list = (struct option) { 0 };
+	*shorts = '\0';
 }
 
-static int parse_options(const struct verb *verb, int argc, char **argv, struct options *o)
+static unsigned int by_letter(int letter)
 {
-	struct option list[OPTIONS + 1];
-	int option;
+	unsigned int i;
 
-	list_options(verb, list);
-	opterr = 0;
-	optind = 1;
-	while ((option = getopt_long(argc, argv, ":h", list, NULL)) != -1) {
-		if (option == 'h')
-			option = 256 + OPT_HELP;
-		if (option == ':')
-			return usage_error("%s needs a value", argv[optind - 1]);
-		if (option == '?')
-			return usage_error("no such option: %s", argv[optind - 1]);
-		o->value[option - 256] = optarg ? optarg : "";
-	}
-	o->args = argv + optind;
-	o->count = argc - optind;
+	for (i = 0; i < OPTIONS - 1; i++)
+		if (letters[i] == letter)
+			break;
+	return i;
+}
+
+static int take_option(struct options *o, unsigned int option, const char *value)
+{
+	o->value[option] = value;
+	if (option != OPT_SET)
+		return 0;
+	if (o->set_count == SETS_MAX)
+		return usage_error("more than %d times --set", SETS_MAX);
+	o->sets[o->set_count++] = value;
+	return 0;
+}
+
+static int parse_arguments(const struct verb *verb, struct options *o)
+{
 	if (o->value[OPT_HELP])
 		return 0;
 	if (o->count < verb->min_args)
@@ -101,11 +151,66 @@ static int parse_options(const struct verb *verb, int argc, char **argv, struct 
 	return 0;
 }
 
+static int parse_options(const struct verb *verb, int argc, char **argv, struct options *o)
+{
+	struct option list[OPTIONS + 1];
+	char shorts[OPTIONS + 3];
+	int option, ret = 0;
+
+	list_options(verb, list, shorts);
+	opterr = 0;
+	optind = 1;
+	while (!ret && (option = getopt_long(argc, argv, shorts, list, NULL)) != -1) {
+		if (option == ':')
+			return usage_error("%s needs a value", argv[optind - 1]);
+		if (option == '?' && optopt > 0 && optopt < 256)
+			return usage_error("no such option: -%c", optopt);
+		if (option == '?')
+			return usage_error("no such option: %s", argv[optind - 1]);
+		option = option < 256 ? (int)by_letter(option) : option - 256;
+		ret = take_option(o, (unsigned int)option, optarg ? optarg : "");
+	}
+	o->args = argv + optind;
+	o->count = argc - optind;
+	return ret ? ret : parse_arguments(verb, o);
+}
+
+static const char *option_usage(enum option_id option, char *text, size_t size)
+{
+	const struct option_text *o = &options[option];
+	char letter[8] = "";
+
+	if (letters[option])
+		snprintf(letter, sizeof(letter), "-%c, ", letters[option]);
+	snprintf(text, size, "%s--%s%s%s", letter, o->name, o->argument ? " " : "",
+		 o->argument ? o->argument : "");
+	return text;
+}
+
+static void print_lines(const struct option_line *line)
+{
+	char text[64];
+
+	for (; line->text; line++) {
+		if (!line->option) {
+			printf("\n%s\n", line->text);
+			continue;
+		}
+		printf("  %-23s %s\n", option_usage(line->option, text, sizeof(text)),
+		       line->text);
+	}
+}
+
 static void print_help(const struct verb *verb)
 {
 	unsigned int i;
 
 	printf("usage: %s", command);
+	if (runs_command(verb)) {
+		printf(" [OPTION...] [--] %s", verb->help);
+		print_lines(run_lines);
+		return;
+	}
 	for (i = 1; i < OPTIONS; i++)
 		if (verb->options & HAS(i))
 			printf(options[i].argument ? " [--%s %s]" : " [--%s]", options[i].name,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Why a policy would be refused, in words: the module says no more than EINVAL. */
 
+#include <errno.h>
+#include <string.h>
+
 #include "params.h"
 
 struct rule {
@@ -114,6 +117,35 @@ static const char *breaker_problem(const struct kretry_breaker *k, const char **
 	return first_broken(rules, ARRAY_SIZE(rules), key);
 }
 
+/* All that has no words of its own above: who decides is asked, about a policy without a name. */
+static const char *refusal(const struct kretry_policy *p)
+{
+	struct kretry_policy nameless = *p;
+	struct kretry *k;
+	int ret;
+
+	memset(nameless.name, 0, sizeof(nameless.name));
+	nameless.open_flags = 0;
+	nameless.linger_ns = 0;
+	nameless.mode = 0;
+	nameless.uid = 0;
+	nameless.gid = 0;
+	ret = kretry_open(&k, NULL, KRETRY_PROCESS_ONLY);
+	if (!ret) {
+		ret = kretry_policy_create(k, &nameless);
+		kretry_close(k);
+	}
+	switch (ret) {
+	case 0:
+		return NULL;
+	case -EOPNOTSUPP:
+		return "has settings that this version does not know";
+	case -EINVAL:
+		return "has a setting that is out of its range, or useless without another";
+	}
+	return strerror(-ret);
+}
+
 const char *settle_problem(const struct kretry_policy *p, const char **key)
 {
 	bool global = p->open_flags & KRETRY_OPEN_GLOBAL;
@@ -134,5 +166,7 @@ const char *settle_problem(const struct kretry_policy *p, const char **key)
 		text = budget_problem(&p->budget, key);
 	if (!text)
 		text = breaker_problem(&p->breaker, key);
-	return text ? text : first_broken(rules, ARRAY_SIZE(rules), key);
+	if (!text)
+		text = first_broken(rules, ARRAY_SIZE(rules), key);
+	return text ? text : refusal(p);
 }

@@ -43,7 +43,7 @@ static bool parse_decimal(const char *text, uint64_t scale, uint64_t *value, con
 		if (!is_digit(*text))
 			return false;
 		for (; is_digit(*text); text++) {
-			if (*text != '0' && place % 10)
+			if (*text != '0' && (place % 10 || !place))
 				return false;
 			place /= 10;
 			part += (uint64_t)(*text - '0') * place;

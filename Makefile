@@ -24,8 +24,8 @@ MODES ?= virtual smp
 KERNEL ?= 6.12
 export KERNELS MODES ONLY
 
-.PHONY: help deps fetch modules install uninstall userspace static unit selftest selfcheck lint check \
-	demo bench clean distclean
+.PHONY: help deps fetch modules install uninstall userspace static unit selftest selfcheck lint manual \
+	command fuzz deb package check demo bench clean distclean
 
 help: ## list the targets (this)
 	@printf 'usage: make TARGET [V=1]\n\n'
@@ -65,8 +65,23 @@ selftest: deps ## the module's tests in VMs: KERNELS="6.1 6.12 7.3" MODES="virtu
 selfcheck: deps ## tests of the VM harness itself: crashes, hangs, skips must fail (2 minutes)
 	@$(VM)/check selfcheck
 
-check: deps ## everything: lint, unit, selftests on three kernels in both modes, storm, selfcheck
-	@$(VM)/check lint unit build selftest storm selfcheck
+manual: deps ## the manuals: mandoc, what they leave out, their examples run
+	@$(VM)/check manual
+
+command: userspace ## kretry run on this machine: signals, terminals, real HTTP servers (minutes)
+	@$(VM)/check command
+
+fuzz: deps ## the parsers under a fuzzer, for a bounded time: SECONDS_EACH=20
+	@$(VM)/check fuzz
+
+deb: deps ## make the Debian source package in build/deb, and the packages if their build dependencies are here
+	@userspace/packaging/make-source "$(BUILD)/deb"
+
+package: deps ## build the Debian packages; install, upgrade, boot and remove them on Debian 12 and 13
+	@$(VM)/check package
+
+check: deps ## everything: all of the above, on three kernels in both modes
+	@$(VM)/check lint unit build manual command fuzz package selftest storm selfcheck
 
 demo: static ## the storm: 32 clients and one server in a VM, as a table and a chart (3 minutes)
 	@$(VM)/fetch $(KERNEL)

@@ -73,15 +73,7 @@ FIXTURE_SETUP(command_run)
 
 FIXTURE_TEARDOWN(command_run)
 {
-	struct kretry_policy_entry *entries;
-	unsigned int count, i;
-
-	kretry_shutdown(self->k);
-	ASSERT_EQ(0, kretry_policy_list(self->k, &entries, &count));
-	for (i = 0; i < count; i++)
-		kretry_policy_unlink(self->k, (char *)entries[i].name,
-				     entries[i].open_flags & KRETRY_OPEN_GLOBAL);
-	free(entries);
+	ASSERT_EQ(0, tool_forget_policies(self->k));
 	kretry_close(self->k);
 }
 

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -92,4 +93,20 @@ int tool_write_file(const char *path, const char *text)
 		return -1;
 	fputs(text, file);
 	return fclose(file);
+}
+
+int tool_forget_policies(struct kretry *k)
+{
+	struct kretry_policy_entry *entries;
+	unsigned int count, i;
+	int ret;
+
+	kretry_shutdown(k);
+	ret = kretry_policy_list(k, &entries, &count);
+	for (i = 0; !ret && i < count; i++)
+		kretry_policy_unlink(k, (char *)entries[i].name,
+				     entries[i].open_flags & KRETRY_OPEN_GLOBAL);
+	if (!ret)
+		free(entries);
+	return ret;
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "kretry.h"
+
 /* kretry with the words of @line, on these for stdin and for stdout and stderr. */
 pid_t tool_start(const char *line, const int *std);
 
@@ -21,6 +23,9 @@ bool tool_says(const char *out, const char *text);
 
 /* Make a file with the directories it is in. */
 int tool_write_file(const char *path, const char *text);
+
+/* Let go of what @k holds, and free every name there is. */
+int tool_forget_policies(struct kretry *k);
 
 #define RUN(status, line) do {						\
 	int got_ = tool_run(self->out, sizeof(self->out), line);	\

@@ -93,6 +93,9 @@ void print_verbs(const struct verb *verbs, size_t count);
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The duration an option gives, if it is given; the exit status. @name is for the message. */
+int take_duration(const struct options *o, enum option_id option, const char *name, uint64_t *ns);
+
 /* -------- units.c: each parser returns NULL, or what is wrong -------- */
 
 const char *parse_duration(const char *text, uint64_t *ns);

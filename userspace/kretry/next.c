@@ -82,21 +82,10 @@ static int parse_event(const char *text, struct kretry_op *op)
 	return 0;
 }
 
-static int take_duration(const struct options *o, enum option_id option, const char *name,
-			 uint64_t *ns)
-{
-	const char *error = NULL;
-
-	*ns = 0;
-	if (o->value[option])
-		error = parse_duration(o->value[option], ns);
-	return error ? usage_error("--%s: %s", name, error) : 0;
-}
-
 /* The op as it would be if the caller had kept it. */
 static int fill_op(const struct options *o, struct kretry_op *op, clockid_t clock)
 {
-	uint64_t attempt = 0, elapsed, previous, now = kretry_now(clock);
+	uint64_t attempt = 0, elapsed = 0, previous = 0, now = kretry_now(clock);
 	const char *error = NULL;
 	uint64_t key = 0;
 

@@ -96,6 +96,15 @@ static bool runs_command(const struct verb *verb)
 	return verb->run == verb_run;
 }
 
+int take_duration(const struct options *o, enum option_id option, const char *name, uint64_t *ns)
+{
+	const char *error = NULL;
+
+	if (o->value[option])
+		error = parse_duration(o->value[option], ns);
+	return error ? usage_error("--%s: %s", name, error) : 0;
+}
+
 /* Those @verb takes, as getopt_long() wants them; their val is the option and 256. */
 static void list_options(const struct verb *verb, struct option *list, char *shorts)
 {

@@ -6,16 +6,6 @@
 
 #include "run.h"
 
-static int take_duration(const struct options *o, enum option_id option, const char *name,
-			 uint64_t *ns)
-{
-	const char *error = NULL;
-
-	if (o->value[option])
-		error = parse_duration(o->value[option], ns);
-	return error ? usage_error("--%s: %s", name, error) : 0;
-}
-
 static int take_statuses(const struct options *o, enum option_id option, const char *name,
 			 struct statuses *statuses)
 {

@@ -100,7 +100,7 @@ int kretry_policy_close(struct kretry *k, uint32_t id);
 
 /*
  * The parameters of another system: kretry_preset_name(0), (1), … until NULL. Errors: ENOENT.
- * userspace/presets.md says what is the same as there and what differs.
+ * kretry-presets(7) says what is the same as there and what differs.
  */
 int kretry_preset(const char *name, struct kretry_policy *policy);
 const char *kretry_preset_name(unsigned int i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The parameters of other systems, as they document them. userspace/presets.md says what is the
+ * The parameters of other systems, as they document them. kretry-presets(7) says what is the
  * same as there and what differs.
  */
 

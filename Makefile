@@ -74,7 +74,7 @@ command: userspace ## kretry run on this machine: signals, terminals, real HTTP 
 fuzz: deps ## the parsers under a fuzzer, for a bounded time: SECONDS_EACH=20
 	@$(VM)/check fuzz
 
-deb: deps ## make the Debian source package in build/deb, and the packages if their build dependencies are here
+deb: ## make Debian packages in build/deb, after: apt build-dep ./userspace/packaging
 	@userspace/packaging/make-source "$(BUILD)/deb"
 
 package: deps ## build the Debian packages; install, upgrade, boot and remove them on Debian 12 and 13

@@ -9,7 +9,7 @@ const char help_add[] =
 	"\n"
 	"A named policy is there as long as a process has it open, and after that for as long as it\n"
 	"lingers: --linger 1h (or linger=1h) keeps it for an hour after its last user, this command\n"
-	"being the first. With --hold the command stays and holds it until it gets SIGINT or SIGTERM.\n"
+	"being the first. With --hold the command stays and holds it until SIGINT, SIGTERM or SIGHUP.\n"
 	"If it exists with the same parameters it is left as it is, balances and breakers included.\n"
 	"--preset is the same as the setting preset, --global as global=yes.\n";
 

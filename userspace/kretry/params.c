@@ -171,16 +171,23 @@ void param_put(const struct param *param, struct kretry_policy *policy, uint64_t
 	}
 }
 
+/* A line of a file has room for so many of the longest. */
+#define TABLE_LINE	7
+
+/* It goes on in indented lines, as in a file. */
 static const char *table_text(const struct kretry_policy *policy, char *text)
 {
 	char one[UNIT_TEXT];
+	const char *between = "";
 	size_t used = 0;
 	unsigned int i;
 
 	*text = '\0';
-	for (i = 0; i < policy->backoff.table_len; i++)
-		used += (size_t)snprintf(text + used, PARAM_TEXT - used, "%s%s", i ? ", " : "",
+	for (i = 0; i < policy->backoff.table_len; i++) {
+		used += (size_t)snprintf(text + used, PARAM_TEXT - used, "%s%s", between,
 					 format_duration(policy->backoff.table_ns[i], one));
+		between = (i + 1) % TABLE_LINE ? ", " : ",\n\t";
+	}
 	return text;
 }
 

@@ -127,9 +127,9 @@ int kretry_force(struct kretry *k, struct kretry_force *force);
 
 /*
  * Report @op->event, get @op->verdict and @op->deadline_ns. On an error @op is unchanged. Errors:
- * EINVAL for a malformed op, ENOENT for an unknown policy, EACCES for one whose mode lets the caller
- * only look; with KRETRY_OP_QUEUE also EEXIST for a user_data that is queued already, ENOBUFS for
- * max_queued ops, and those of the queue, below.
+ * EINVAL for a malformed op, ENOENT for an unknown policy, EACCES for one whose mode lets the
+ * caller only look; with KRETRY_OP_QUEUE also EEXIST for a user_data that is queued already,
+ * ENOBUFS for max_queued ops, and those of the queue, below.
  * Other failures of the module are answered by the process, with its own state, unless the op is to
  * be queued.
  */
@@ -335,9 +335,9 @@ int kretry_wait_result(struct kretry_wait *w, int res);
 
 /*
  * Cancel a wait, by a request on its ring or at once. The CQE of @sqe says 0, or ENOENT if the wait
- * is completed, or not submitted yet (EALREADY where a timeout stands for it and is just going off);
- * the second form returns that. The charge goes back, and the
- * wait's own CQE says ECANCELED. @k and @ring are those it was prepared with and submitted to.
+ * is completed, or not submitted yet, or EALREADY where a timeout stands for it and is just going
+ * off; the second form returns that. The charge goes back, and the wait's own CQE says ECANCELED.
+ * @k and @ring are those it was prepared with and submitted to.
  */
 void kretry_prep_wait_cancel(struct io_uring_sqe *sqe, struct kretry *k, struct kretry_wait *w);
 int kretry_wait_cancel(struct kretry *k, struct io_uring *ring, struct kretry_wait *w);
@@ -420,8 +420,8 @@ void kretry_sched_exit(struct kretry_sched *s);
  * Start an operation: @op gives policy, key, user_data and the IDEMPOTENT flag. Its first attempt
  * is called from kretry_sched_run() or kretry_sched_poll(), or its done if it is not admitted. A
  * retry under KRETRY_POLICY_WAIT_OPEN sleeps until the breaker admits it. @tp may be NULL. Errors:
- * EBUSY for max_tasks tasks in flight, EINVAL for another flag, EACCES for a policy whose parameters
- * the caller may not look at, those of kretry_step().
+ * EBUSY for max_tasks tasks in flight, EINVAL for another flag, EACCES for a policy whose
+ * parameters the caller may not look at, those of kretry_step().
  */
 int kretry_sched_start(struct kretry_sched *s, const struct kretry_op *op,
 		       const struct kretry_task_ops *ops, void *arg, struct kretry_task **tp);

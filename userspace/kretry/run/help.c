@@ -56,6 +56,7 @@ const struct option_line run_lines[] = {
 	     "  127  it is not there\n"
 	     "  129, 130, 131, 143  interrupted by SIGHUP, SIGINT, SIGQUIT, SIGTERM" },
 	{ 0, "In the environment of the command are KRETRY_ATTEMPT, KRETRY_ATTEMPTS,\n"
-	     "KRETRY_REASON (of the last failure) and KRETRY_IDEMPOTENCY_KEY (the same at each attempt)." },
+	     "KRETRY_REASON (of the last failure) and KRETRY_IDEMPOTENCY_KEY (the same at each\n"
+	     "attempt)." },
 	{ 0, NULL }
 };

@@ -79,7 +79,8 @@ mount_dev() {
 make_chroot() {
 	local root=$3
 	mkdir -p "$root"
-	zstd -q -dc "$(base_file "$1" "$2")" | tar -x -C "$root" --numeric-owner --exclude='./dev/*' ||
+	# By tar itself: before a pipe it may be done, at the end of the archive, sooner than who fills it.
+	tar -x -I zstd -f "$(base_file "$1" "$2")" -C "$root" --numeric-owner --exclude='./dev/*' ||
 		die "cannot unpack a Debian $1 into $root: is the disk full?"
 	mount_dev "$root"
 	mount -t proc proc "$root/proc"

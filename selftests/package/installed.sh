@@ -111,7 +111,10 @@ completion_loads() {
 		set +u
 		. /usr/share/bash-completion/bash_completion
 		_completion_loader kretry || [ $? = 124 ]
-		complete -p kretry'
+		complete -p kretry | grep -w _kretry
+		COMP_WORDS=(kretry doc) COMP_CWORD=1
+		_kretry
+		[ "${COMPREPLY[*]}" = doctor ]'
 }
 
 # Without the module: that it is not loaded, and what brings it here.

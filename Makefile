@@ -71,7 +71,7 @@ manual: deps ## the manuals: mandoc, what they leave out, their examples run
 command: userspace ## kretry run on this machine: signals, terminals, real HTTP servers (minutes)
 	@$(VM)/check command
 
-fuzz: deps ## the parsers under a fuzzer, for a bounded time: SECONDS_EACH=20
+fuzz: deps ## the parsers under a fuzzer, for a bounded time, other inputs each time: SECONDS_EACH=20
 	@$(VM)/check fuzz
 
 deb: ## make Debian packages in build/deb, after: apt build-dep ./userspace/packaging
@@ -81,7 +81,7 @@ package: deps ## build the Debian packages; install, upgrade, boot and remove th
 	@$(VM)/check package
 
 check: deps ## everything: all of the above, on three kernels in both modes
-	@$(VM)/check lint unit build manual command fuzz package selftest storm selfcheck
+	@FUZZ_SEED=1 $(VM)/check lint unit build manual command fuzz package selftest storm selfcheck
 
 demo: static ## the storm: 32 clients and one server in a VM, as a table and a chart (3 minutes)
 	@$(VM)/fetch $(KERNEL)

@@ -92,6 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		policy = drafts[i].policy;
 		policy.id = 0;
 		ENSURE(!kretry_policy_create(k, &policy));
+		/* One that lingers would be in the way of another input's. */
+		ENSURE(!kretry_policy_unlink(k, (char *)policy.name,
+					     policy.open_flags & KRETRY_OPEN_GLOBAL));
 		ensure_printed_is_the_same(&drafts[i].policy);
 	}
 	kretry_close(k);

@@ -107,6 +107,7 @@ assert kretry.__file__.startswith("/usr/lib/python3/dist-packages/"), kretry.__f
 }
 
 completion_loads() {
+	# shellcheck disable=SC2016 # for the inner shell
 	in_chroot "$ROOT" bash -euc '
 		set +u
 		. /usr/share/bash-completion/bash_completion

@@ -93,6 +93,9 @@ void print_verbs(const struct verb *verbs, size_t count);
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Whether what is written there may have colours: to a terminal, and without NO_COLOR. */
+bool may_colour(int fd);
+
 /* The duration an option gives, if it is given; the exit status. @name is for the message. */
 int take_duration(const struct options *o, enum option_id option, const char *name, uint64_t *ns);
 
@@ -153,8 +156,13 @@ struct policy_set {
 	int		path_count;
 };
 
+struct dirent;
+
+/* sources.c: the names of a directory's policy files, in that order; as scandir(3). */
+int list_policy_files(const char *dir, struct dirent ***names);
+
 /*
- * sources.c: read files and directories, of which it takes what is named *.conf, in the C locale's
+ * Read files and directories, of which it takes what is named *.conf, in the C locale's
  * order. The exit status; where it is not 0, what was wrong has been told and @set is empty.
  */
 int read_all_policies(char *const *paths, int count, struct policy_set *set);

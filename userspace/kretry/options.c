@@ -3,7 +3,9 @@
 
 #include <getopt.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 
@@ -94,6 +96,13 @@ static bool takes(const struct verb *verb, unsigned int option)
 static bool runs_command(const struct verb *verb)
 {
 	return verb->run == verb_run;
+}
+
+bool may_colour(int fd)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	return isatty(fd) && (!no_color || !*no_color);
 }
 
 int take_duration(const struct options *o, enum option_id option, const char *name, uint64_t *ns)

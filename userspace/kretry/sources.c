@@ -83,11 +83,16 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+int list_policy_files(const char *dir, struct dirent ***names)
+{
+	return scandir(dir, names, is_policy_file, by_name);
+}
+
 static int add_directory(struct policy_set *set, const char *dir)
 {
 	struct dirent **names;
 	char path[PATH_MAX];
-	int i, count = scandir(dir, &names, is_policy_file, by_name), ret = 0;
+	int i, count = list_policy_files(dir, &names), ret = 0;
 
 	if (count < 0)
 		return fail("%s: %s", dir, strerror(errno));

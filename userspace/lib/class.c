@@ -7,21 +7,7 @@
 #include <errno.h>
 #include <sysexits.h>
 
-#include "internal.h"
-
-#define OK		KRETRY_EVENT_OK
-#define CANCELLED	KRETRY_EVENT_CANCELLED
-#define TRANSIENT	KRETRY_EVENT_TRANSIENT
-#define THROTTLED	KRETRY_EVENT_THROTTLED
-#define UNKNOWN		KRETRY_EVENT_UNKNOWN
-#define PERMANENT	KRETRY_EVENT_PERMANENT
-
-#define COUNT(table)	((int)(sizeof(table) / sizeof(*(table))))
-
-static enum kretry_event look_up(const unsigned char *table, int count, int code)
-{
-	return code >= 0 && code < count && table[code] ? table[code] : UNKNOWN;
-}
+#include "class.h"
 
 /* A class, and with SENT_TOO the same after sending, when it would be UNKNOWN otherwise. */
 #define SENT_TOO	0x80

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* What a result of libcurl means; see class.c. By number, as curl itself need not be here. */
 
-#include "internal.h"
-
-#define OK		KRETRY_EVENT_OK
-#define CANCELLED	KRETRY_EVENT_CANCELLED
-#define TRANSIENT	KRETRY_EVENT_TRANSIENT
-#define PERMANENT	KRETRY_EVENT_PERMANENT
+#include "class.h"
 
 static const unsigned char of_curl[] = {
 	[0] = OK,	/* OK */
@@ -76,7 +71,5 @@ static const unsigned char of_curl[] = {
 
 enum kretry_event kretry_class_curl(int code)
 {
-	if (code < 0 || code >= (int)sizeof(of_curl) || !of_curl[code])
-		return KRETRY_EVENT_UNKNOWN;
-	return of_curl[code];
+	return look_up(of_curl, COUNT(of_curl), code);
 }

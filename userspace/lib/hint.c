@@ -11,11 +11,6 @@
 #define FIRST_TIME	1000000000ULL	/* as seconds to wait, 31 years: it is a time */
 #define FIRST_MS_TIME	1000000000000ULL	/* as a time, the year 33658: it is in ms */
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* @value * 10 + @digit, or KRETRY_NS_MAX, which stays. */
 static u64 append(u64 value, char digit)
 {

@@ -8,6 +8,12 @@
 /* What may stand around a value. */
 #define HTTP_BLANK	" \t\r\n"
 
+/* isdigit() asks the locale. */
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* httpdate.c: seconds since 1970, or -ENOENT. A leap second is the one before it. */
 int http_date(const char *text, int64_t *seconds);
 

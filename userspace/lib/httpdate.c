@@ -44,7 +44,7 @@ static int take_number(const char **text, int digits)
 	int value = 0;
 
 	for (; digits; digits--, ++*text) {
-		if (**text < '0' || **text > '9')
+		if (!is_digit(**text))
 			return -1;
 		value = value * 10 + **text - '0';
 	}

@@ -42,11 +42,6 @@ static struct text next_line(struct text *rest)
 	return line;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* "HTTP/1.1 503 Service Unavailable", of HTTP/2 and 3 without a phrase; 0 if it is none */
 static int status_of(struct text line)
 {

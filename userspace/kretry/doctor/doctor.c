@@ -146,12 +146,11 @@ static void print_finding(const char *key, json_t *finding)
 {
 	static const char *const colours[] = { "\033[32m", "\033[33m", "\033[31m" };
 	const char *mark = json_string_value(json_object_get(finding, "mark"));
-	const char *no_color = getenv("NO_COLOR");
 	const char *colour = "";
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(marks) && isatty(STDOUT_FILENO); i++)
-		if (!strcmp(mark, marks[i]) && (!no_color || !*no_color))
+	for (i = 0; i < ARRAY_SIZE(marks) && may_colour(STDOUT_FILENO); i++)
+		if (!strcmp(mark, marks[i]))
 			colour = colours[i];
 	printf("%s%-8s%s %-12s %s\n", colour, mark, *colour ? "\033[0m" : "", key,
 	       json_string_value(json_object_get(finding, "text")));

@@ -9,19 +9,6 @@
 
 #include "run.h"
 
-static int is_policy_file(const struct dirent *entry)
-{
-	const char *end = strrchr(entry->d_name, '.');
-
-	return entry->d_name[0] != '.' && end && !strcmp(end, ".conf");
-}
-
-/* Not alphasort(), which a locale may change. */
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 /* One that cannot be read is told, and what another program has there is no reason to stop. */
 static int find_in_file(const char *path, const char *name, struct draft *draft)
 {
@@ -44,7 +31,7 @@ int config_find(const char *dir, const char *name, struct draft *draft)
 {
 	struct dirent **names;
 	char path[PATH_MAX];
-	int i, one, found = 0, count = scandir(dir, &names, is_policy_file, by_name);
+	int i, one, found = 0, count = list_policy_files(dir, &names);
 
 	if (count < 0 && errno == ENOENT)
 		return 0;

@@ -31,13 +31,6 @@ static json_t *signal_json(const struct run *r)
 	return name ? json_sprintf("SIG%s", name) : json_null();
 }
 
-static uint64_t left(const struct run *r)
-{
-	uint64_t now = kretry_now((clockid_t)r->policy.clockid);
-
-	return r->op.deadline_ns > now ? r->op.deadline_ns - now : 0;
-}
-
 static const char *backend_name(const struct run *r)
 {
 	return kretry_backend(r->k) == KRETRY_BACKEND_MODULE ? "module" : "process";
@@ -58,7 +51,8 @@ void json_attempt(const struct run *r)
 	json_object_set_new(json, "http", number_if(r->hint.http, (uint64_t)r->hint.http));
 	json_object_set_new(json, "class", json_string(kretry_event_name(r->attempt.class)));
 	json_object_set_new(json, "verdict", json_string(kretry_verdict_name(r->op.verdict)));
-	json_object_set_new(json, "delay_ns", number_if(r->op.verdict == KRETRY_RETRY, left(r)));
+	json_object_set_new(json, "delay_ns", number_if(r->op.verdict == KRETRY_RETRY,
+							deadline_left(r)));
 	json_object_set_new(json, "hint_ns", number_if(r->hint.given, r->hint.ns));
 	json_object_set_new(json, "backend", json_string(backend_name(r)));
 	print(json);

@@ -33,14 +33,11 @@ const char *shown_duration(uint64_t ns, char *text)
 
 static void line(struct run *r, const char *colour, const char *text)
 {
-	const char *no_color = getenv("NO_COLOR");
-	bool plain = !isatty(STDERR_FILENO) || (no_color && *no_color) || !*colour;
-
 	countdown_erase(r);
-	if (plain)
-		fprintf(stderr, "kretry: %s\n", text);
-	else
+	if (*colour && may_colour(STDERR_FILENO))
 		fprintf(stderr, "%skretry: %s\033[0m\n", colour, text);
+	else
+		fprintf(stderr, "kretry: %s\n", text);
 }
 
 /* With --verbose. */
@@ -108,17 +105,16 @@ static void number_text(const struct run *r, char *text, size_t size)
 
 static void next_text(const struct run *r, char *text, size_t size)
 {
-	uint64_t now = kretry_now((clockid_t)r->policy.clockid);
+	uint64_t left = deadline_left(r);
 	char duration[UNIT_TEXT];
 
 	*text = '\0';
 	if (r->op.verdict != KRETRY_RETRY)
 		return;
-	if (r->op.deadline_ns <= now)
+	if (!left)
 		snprintf(text, size, "; next now");
 	else
-		snprintf(text, size, "; next in %s",
-			 shown_duration(r->op.deadline_ns - now, duration));
+		snprintf(text, size, "; next in %s", shown_duration(left, duration));
 }
 
 /* Of a failed attempt; with --verbose of one that succeeds after others, too. */

@@ -21,24 +21,31 @@ static bool ask(struct run *r, enum kretry_event event)
 	return ret >= 0;
 }
 
+uint64_t deadline_left(const struct run *r)
+{
+	uint64_t now = kretry_now((clockid_t)r->policy.clockid);
+
+	return r->op.deadline_ns > now ? r->op.deadline_ns - now : 0;
+}
+
 /* Sleep to the deadline, and serve signals meanwhile. False: interrupted, or kretry failed. */
 static bool await_deadline(struct run *r)
 {
-	uint64_t now = kretry_now((clockid_t)r->policy.clockid);
+	uint64_t left = deadline_left(r);
 	bool ok = true;
 
-	if (now < r->op.deadline_ns)
+	if (left)
 		ok = deadline_set(r, r->op.deadline_ns);
-	while (ok && now < r->op.deadline_ns && !r->interrupt) {
+	while (ok && left && !r->interrupt) {
 		if (countdown_wanted(r))
-			alarm_set(r, countdown_draw(r, r->op.deadline_ns - now));
+			alarm_set(r, countdown_draw(r, left));
 		ok = loop_wait(r);
 		signals_serve(r);
 		if (is_ready(r, ON_ALARM))
 			timer_clear(r, ON_ALARM);
 		if (is_ready(r, ON_DEADLINE))
 			timer_clear(r, ON_DEADLINE);
-		now = kretry_now((clockid_t)r->policy.clockid);
+		left = deadline_left(r);
 	}
 	alarm_set(r, 0);
 	countdown_erase(r);

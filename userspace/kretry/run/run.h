@@ -225,7 +225,9 @@ void progress_attempt(struct run *r);
 void progress_end(struct run *r, int status);
 void progress_refused(struct run *r);
 
-/* run.c: whether the server's word is why there is no further attempt */
+/* run.c: how long until the deadline of the last answer; 0 if it has come */
+uint64_t deadline_left(const struct run *r);
+/* whether the server's word is why there is no further attempt */
 bool is_hint_too_long(const struct run *r);
 
 /* why.c: a STOP in words, "" if the name says it all */

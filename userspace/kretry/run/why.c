@@ -40,12 +40,11 @@ static void why_elapsed(const struct run *r, char *text, size_t size)
 /* With when the next would be let through, where that is known. */
 static void why_not_yet(const struct run *r, const char *what, char *text, size_t size)
 {
-	uint64_t now = kretry_now((clockid_t)r->policy.clockid);
-	char left[UNIT_TEXT];
+	uint64_t left = deadline_left(r);
+	char duration[UNIT_TEXT];
 
-	if (r->op.deadline_ns > now)
-		snprintf(text, size, "%s: try again in %s", what,
-			 shown_duration(r->op.deadline_ns - now, left));
+	if (left)
+		snprintf(text, size, "%s: try again in %s", what, shown_duration(left, duration));
 	else
 		snprintf(text, size, "%s", what);
 }
